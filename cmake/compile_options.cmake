@@ -1,0 +1,14 @@
+# What every target of this project is compiled with.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(scalecom_compile_options INTERFACE)
+# Contraction off: the CPU and the GPU, and every instruction set, give the same bits.
+target_compile_options(scalecom_compile_options INTERFACE -Wall -Wextra -Werror -ffp-contract=off)
+if(SCALECOM_SANITIZE)
+  add_compile_options(-fsanitize=${SCALECOM_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${SCALECOM_SANITIZE})
+endif()

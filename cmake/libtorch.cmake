@@ -1,0 +1,28 @@
+# libtorch, as the target torch: from the wheel in the virtual environment .venv, or from the libtorch
+# whose share/cmake/Torch is Torch_DIR.
+#
+# Not by find_package(Torch): the wheel that PyPI gives is built with CUDA, and its configuration
+# refuses a machine without the CUDA toolkit, which compiling and running on the CPU does not need.
+if(Torch_DIR)
+  get_filename_component(torch_root ${Torch_DIR}/../../.. ABSOLUTE)
+else()
+  file(GLOB torch_roots ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
+  list(POP_FRONT torch_roots torch_root)
+endif()
+if(NOT EXISTS "${torch_root}/include/torch/csrc/api/include/torch/torch.h")
+  message(FATAL_ERROR "libtorch was not found. `make setup` installs it into .venv; Torch_DIR names "
+                      "another one; SCALECOM_PROGRAM=OFF builds the library alone.")
+endif()
+message(STATUS "libtorch: ${torch_root}")
+
+add_library(torch INTERFACE IMPORTED)
+target_include_directories(torch INTERFACE ${torch_root}/include
+                                           ${torch_root}/include/torch/csrc/api/include)
+foreach(part torch torch_cpu c10)
+  add_library(torch::${part} SHARED IMPORTED)
+  set_target_properties(torch::${part} PROPERTIES IMPORTED_LOCATION ${torch_root}/lib/lib${part}.so)
+  target_link_libraries(torch INTERFACE torch::${part})
+endforeach()
+# libtorch's own needs (CUDA's libraries lie elsewhere in .venv) are the loader's to find.
+target_link_options(torch INTERFACE -Wl,--allow-shlib-undefined)
+set(TORCH_LIBRARIES torch)

@@ -1,0 +1,45 @@
+# The CMake package: find_package(scalecom), scalecom::scalecom.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/scalecom)
+
+# Before 1.0 every minor version may change the interface, so it is the one in the file name.
+set_target_properties(scalecom PROPERTIES VERSION ${PROJECT_VERSION}
+                                          SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+install(TARGETS scalecom EXPORT scalecom COMPONENT library
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# What is under kernels/cpu and kernels/reference is reached through kernels/kernels.h only.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/scalecom/ COMPONENT library
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/scalecom
+        FILES_MATCHING PATTERN "*.h"
+        PATTERN kernels/cpu EXCLUDE
+        PATTERN kernels/reference EXCLUDE)
+install(EXPORT scalecom COMPONENT library DESTINATION ${package_folder}
+        NAMESPACE scalecom:: FILE scalecomTargets.cmake)
+
+# Who links a static library links what it was built with; a shared one brings that along.
+get_target_property(library_type scalecom TYPE)
+get_target_property(links scalecom LINK_LIBRARIES)
+set(package_has_mpi OFF)
+set(package_links_mpi OFF)
+if(MPI::MPI_CXX IN_LIST links)
+  set(package_has_mpi ON)
+  if(library_type STREQUAL STATIC_LIBRARY)
+    set(package_links_mpi ON)
+  endif()
+endif()
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/scalecomConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/scalecomConfig.cmake
+                              INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/scalecomConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/scalecomConfig.cmake
+              ${PROJECT_BINARY_DIR}/scalecomConfigVersion.cmake
+        COMPONENT library DESTINATION ${package_folder})
+
+if(SCALECOM_PROGRAM)
+  # libtorch stays where it is: the installed program finds it there.
+  set_target_properties(scalecom_program PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS scalecom_program COMPONENT program)
+endif()
