@@ -1,0 +1,74 @@
+#include "scalecom/layout/layout.h"
+
+#include <bit>
+#include <cmath>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/hash.h"
+#include "scalecom/core/text.h"
+
+namespace scalecom::layout {
+namespace {
+
+using core::concat;
+using core::UsageError;
+
+void check(const Slice& slice, std::int64_t expected_offset) {
+  if (slice.name.empty()) throw UsageError("[layout] a slice has no name; every slice needs one");
+  if (slice.length < 0) {
+    throw UsageError(concat("[layout] slice '", slice.name, "' has the length ", slice.length,
+                            "; lengths are 0 or more"));
+  }
+  if (!std::isfinite(slice.rate) || slice.rate < kDense) {
+    throw UsageError(concat("[layout] slice '", slice.name, "' has the rate ",
+                            core::shortest(slice.rate), "; rates are finite and 1 or more"));
+  }
+  if (slice.offset != expected_offset) {
+    throw UsageError(concat("[layout] slice '", slice.name, "' begins at ", slice.offset,
+                            "; slices follow one another, so it must begin at ", expected_offset));
+  }
+}
+
+}  // namespace
+
+std::int64_t Tensor::elements() const {
+  std::int64_t product = 1;
+  bool overflow = false;
+  bool empty = false;
+  for (const std::int64_t size : shape) {
+    if (size < 0) {
+      throw UsageError(
+          concat("[layout] tensor '", name, "' has the size ", size, "; sizes are 0 or more"));
+    }
+    empty = empty || size == 0;
+    overflow = overflow || __builtin_mul_overflow(product, size, &product);
+  }
+  if (empty) return 0;
+  if (overflow) {
+    throw UsageError(concat("[layout] tensor '", name, "' has more than 2^63 - 1 elements"));
+  }
+  return product;
+}
+
+Layout::Layout(std::vector<Slice> slices) : slices_(std::move(slices)) {
+  std::unordered_set<std::string_view> names;
+  fingerprint_ = core::hash("layout");
+  for (const Slice& slice : slices_) {
+    check(slice, elements_);
+    if (!names.insert(slice.name).second) {
+      throw UsageError(
+          concat("[layout] the name '", slice.name, "' stands twice; names are unique"));
+    }
+    if (__builtin_add_overflow(elements_, slice.length, &elements_)) {
+      throw UsageError("[layout] the slices have more than 2^63 - 1 elements together");
+    }
+    fingerprint_ = core::combine(fingerprint_, core::hash(slice.name));
+    fingerprint_ = core::combine(fingerprint_, static_cast<std::uint64_t>(slice.length));
+    fingerprint_ = core::combine(fingerprint_, std::bit_cast<std::uint64_t>(slice.rate));
+  }
+}
+
+}  // namespace scalecom::layout

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace scalecom::layout {
+
+/// A parameter of the model, as its owner describes it.
+struct Tensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  /// FLOPs of this tensor's layer for one rank's mini-batch, over its number of parameters. Only
+  /// rates=flops and rates=paper ask for it; 0 means unknown.
+  double flops_per_gradient = 0;
+
+  std::int64_t elements() const;
+};
+
+/// The rate of a slice that travels whole.
+constexpr double kDense = 1;
+
+/// One tensor's place in a bucket, and how it travels.
+struct Slice {
+  std::string name;
+  std::int64_t offset = 0;  ///< of its first element in the bucket
+  std::int64_t length = 0;
+  double rate = kDense;  ///< one value in `rate` is sent
+
+  bool dense() const { return rate <= kDense; }
+};
+
+/// The slices of one bucket: which tensors lie in it, in order and without gaps, and at what rate
+/// each travels. Fixed once made. Names are unique within a bucket and tell a method which memory
+/// belongs to which slice, so a tensor may move to another bucket at any time.
+class Layout {
+ public:
+  Layout() = default;
+  /// UsageError for a name that is empty or stands twice, a negative length, a rate under 1 or not
+  /// finite, or slices that do not follow one another from 0.
+  explicit Layout(std::vector<Slice> slices);
+
+  std::span<const Slice> slices() const { return slices_; }
+  std::int64_t elements() const { return elements_; }
+  /// Equal for equal layouts, on every machine.
+  std::uint64_t fingerprint() const { return fingerprint_; }
+
+ private:
+  std::vector<Slice> slices_;
+  std::int64_t elements_ = 0;
+  std::uint64_t fingerprint_ = 0;
+};
+
+}  // namespace scalecom::layout
