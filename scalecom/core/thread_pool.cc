@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -24,41 +25,80 @@ namespace {
 
 constexpr int kMostThreads = 4096;
 
-// One call of parallel_for. Every thread that helps takes the next index until none is left.
-struct Job {
-  Job(std::int64_t count, const std::function<void(std::int64_t)>& task)
-      : count(count), task(task) {}
+// The passes of one step follow one another within microseconds, and going to sleep and being woken
+// takes longer than that. So those who wait look for a while first: long enough for the next pass,
+// short enough to cost others nothing.
+template <typename Condition>
+void spin_until(const Condition& condition) {
+  constexpr auto kLongest = std::chrono::microseconds(20);
+  const auto until = std::chrono::steady_clock::now() + kLongest;
+  while (!condition() && std::chrono::steady_clock::now() < until) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+}
 
-  void help() {
-    for (;;) {
-      const std::int64_t index = next.fetch_add(1, std::memory_order_relaxed);
-      if (index >= count) return;
-      try {
-        task(index);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
-      }
-      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
-        const std::lock_guard lock(mutex);
-        finished.notify_all();
-      }
-    }
+// One call of parallel_for. The indices are divided into one share for each thread, and thread i
+// begins with share i in every call: what it touched in the last pass is in its own caches. Who has
+// done with its own share helps with the others'.
+class Job {
+ public:
+  Job(std::int64_t count, const std::function<void(std::int64_t)>& task, int threads)
+      : count_(count), task_(task), shares_(static_cast<std::size_t>(threads)) {}
+
+  void help(std::size_t thread) {
+    for (std::size_t i = 0; i < shares_.size(); ++i) work_on((thread + i) % shares_.size());
   }
 
   void wait() {
-    std::unique_lock lock(mutex);
-    finished.wait(lock, [this] { return done.load(std::memory_order_acquire) == count; });
-    if (failure) std::rethrow_exception(failure);
+    spin_until([this] { return done_.load(std::memory_order_acquire) == count_; });
+    std::unique_lock lock(mutex_);
+    finished_.wait(lock, [this] { return done_.load(std::memory_order_acquire) == count_; });
+    if (failure_) std::rethrow_exception(failure_);
   }
 
-  const std::int64_t count;
-  const std::function<void(std::int64_t)>& task;
-  std::atomic<std::int64_t> next{0};
-  std::atomic<std::int64_t> done{0};
-  std::mutex mutex;
-  std::condition_variable finished;
-  std::exception_ptr failure;
+ private:
+  // On a cache line of its own: each is written by one thread most of the time.
+  struct alignas(64) Share {
+    std::atomic<std::int64_t> taken{0};
+  };
+
+  std::int64_t begin_of(std::size_t share) const {
+    return static_cast<std::int64_t>(share) * count_ / static_cast<std::int64_t>(shares_.size());
+  }
+
+  void work_on(std::size_t share) {
+    const std::int64_t begin = begin_of(share);
+    const std::int64_t end = begin_of(share + 1);
+    for (;;) {
+      const std::int64_t index =
+          begin + shares_[share].taken.fetch_add(1, std::memory_order_relaxed);
+      if (index >= end) return;
+      run(index);
+    }
+  }
+
+  void run(std::int64_t index) {
+    try {
+      task_(index);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+    if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
+      const std::lock_guard lock(mutex_);
+      finished_.notify_all();
+    }
+  }
+
+  const std::int64_t count_;
+  const std::function<void(std::int64_t)>& task_;
+  std::vector<Share> shares_;
+  std::atomic<std::int64_t> done_{0};
+  std::mutex mutex_;
+  std::condition_variable finished_;
+  std::exception_ptr failure_;
 };
 
 class Pool {
@@ -66,7 +106,9 @@ class Pool {
   explicit Pool(int threads) {
     // Where the system gives no more threads, fewer do: slower, but right.
     try {
-      for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { serve(); });
+      for (int i = 1; i < threads; ++i) {
+        workers_.emplace_back([this, i] { serve(static_cast<std::size_t>(i)); });
+      }
     } catch (const std::system_error&) {
     }
   }
@@ -85,15 +127,16 @@ class Pool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   void run(std::int64_t count, const std::function<void(std::int64_t)>& task) {
-    auto job = std::make_shared<Job>(count, task);
+    auto job = std::make_shared<Job>(count, task, threads());
     const auto helpers =
         std::min<std::int64_t>(count - 1, static_cast<std::int64_t>(workers_.size()));
     if (helpers > 0) {
       const std::lock_guard lock(mutex_);
       for (std::int64_t i = 0; i < helpers; ++i) queue_.push_back(job);
+      waiting_jobs_.store(true, std::memory_order_release);
     }
     for (std::int64_t i = 0; i < helpers; ++i) changed_.notify_one();
-    job->help();
+    job->help(0);
     if (helpers > 0) {
       // Nothing is left to take. Workers that are busy elsewhere must not find ever more of this.
       const std::lock_guard lock(mutex_);
@@ -103,15 +146,21 @@ class Pool {
   }
 
  private:
-  void serve() {
+  void serve(std::size_t thread) {
     std::unique_lock lock(mutex_);
     for (;;) {
+      if (queue_.empty() && !closing_) {
+        waiting_jobs_.store(false, std::memory_order_relaxed);
+        lock.unlock();
+        spin_until([this] { return waiting_jobs_.load(std::memory_order_acquire); });
+        lock.lock();
+      }
       changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
       if (closing_) return;
       const std::shared_ptr<Job> job = std::move(queue_.front());
       queue_.pop_front();
       lock.unlock();
-      job->help();
+      job->help(thread);
       lock.lock();
     }
   }
@@ -120,6 +169,7 @@ class Pool {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Job>> queue_;
   bool closing_ = false;
+  std::atomic<bool> waiting_jobs_{false};  // a hint for those who spin
   std::vector<std::thread> workers_;
 };
 
