@@ -1,0 +1,23 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "scalecom/comm/collectives.h"
+
+namespace scalecom::comm::inproc {
+
+/// The ends of a world of `size` ranks that are threads of this process; end r is for the thread
+/// that is rank r. 1 to 128 ranks are tested.
+std::vector<std::unique_ptr<Fabric>> make_fabrics(int size);
+std::vector<std::unique_ptr<Communicator>> make_world(
+    int size, std::chrono::milliseconds deadline = kDefaultDeadline);
+
+/// Runs `body` as `size` ranks, one thread each, and returns when all have ended. Where ranks
+/// throw, the error of the lowest rank whose error is not merely about its peers is thrown again.
+void run(int size, const std::function<void(Communicator&)>& body,
+         std::chrono::milliseconds deadline = kDefaultDeadline);
+
+}  // namespace scalecom::comm::inproc

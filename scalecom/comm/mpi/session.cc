@@ -1,0 +1,66 @@
+#include <cstdio>
+#include <cstdlib>
+
+#include "scalecom/comm/mpi/link.h"
+#include "scalecom/comm/mpi/mpi.h"
+#include "scalecom/core/error.h"
+
+namespace scalecom::comm::mpi {
+
+bool is_available() {
+  return true;
+}
+
+Session::Session() {
+  const std::lock_guard lock(mutex());
+  int begun = 0;
+  int ended = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&ended);
+  if (ended != 0)
+    throw core::UsageError("[mpi] MPI has ended in this process; it begins once only");
+  int level = MPI_THREAD_SINGLE;
+  if (begun != 0) {
+    MPI_Query_thread(&level);
+  } else {
+    if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+        code != MPI_SUCCESS) {
+      throw core::UsageError("[mpi] MPI cannot begin: " + error_text(code));
+    }
+    ours_ = true;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  }
+  if (level < MPI_THREAD_SERIALIZED) {
+    if (ours_) MPI_Finalize();
+    throw core::UsageError(
+        "[mpi] MPI has too low a thread level; begin it with MPI_THREAD_SERIALIZED or more");
+  }
+}
+
+Session::~Session() {
+  const std::lock_guard lock(mutex());
+  if (ours_ && is_running() && !any_link_broken()) MPI_Finalize();
+}
+
+int Session::rank() const {
+  const std::lock_guard lock(mutex());
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+int Session::size() const {
+  const std::lock_guard lock(mutex());
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+void Session::end_job(int status) {
+  std::fflush(nullptr);
+  const std::lock_guard lock(mutex());
+  if (is_running()) MPI_Abort(MPI_COMM_WORLD, status);
+  std::_Exit(status);
+}
+
+}  // namespace scalecom::comm::mpi
