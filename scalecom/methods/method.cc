@@ -1,0 +1,134 @@
+#include "scalecom/methods/method.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/hash.h"
+#include "scalecom/core/text.h"
+
+namespace scalecom::methods {
+namespace {
+
+void check(const core::Buffer& grad, const layout::Layout& layout) {
+  if (grad.elements != layout.elements()) {
+    throw core::UsageError(core::concat("[reduce] the gradient has ", grad.elements,
+                                        " elements and its layout ", layout.elements()));
+  }
+  if (grad.data == nullptr && grad.elements > 0) {
+    throw core::UsageError("[reduce] the gradient is a null pointer");
+  }
+  if (reinterpret_cast<std::uintptr_t>(grad.data) %
+          static_cast<std::uintptr_t>(core::size_of(grad.dtype)) !=
+      0) {
+    throw core::UsageError(core::concat("[reduce] the gradient is not aligned to its type, ",
+                                        core::to_string(grad.dtype)));
+  }
+}
+
+// What every rank says of itself where the ranks differ; of one size, so that one call gathers it.
+using Statement = std::array<char, 512>;
+
+Statement statement(const std::string& spec, const layout::Layout& layout, std::int64_t step) {
+  const std::string text = core::concat(
+      "'", spec, "' at step ", step, " with a bucket of ", layout.elements(), " elements in ",
+      layout.slices().size(), " tensors", layout.slices().empty() ? "" : " from ",
+      layout.slices().empty() ? "" : layout.slices().front().name);
+  Statement fixed{};
+  std::memcpy(fixed.data(), text.data(), std::min(text.size(), fixed.size() - 1));
+  return fixed;
+}
+
+// "rank 0: ...; rank 2: ...": the first rank of each kind.
+std::string differences(const std::vector<std::array<std::uint64_t, 3>>& digests,
+                        const std::vector<Statement>& statements) {
+  std::vector<std::string> lines;
+  for (std::size_t r = 0; r < digests.size(); ++r) {
+    if (std::find(digests.begin(), digests.begin() + static_cast<std::ptrdiff_t>(r), digests[r]) !=
+        digests.begin() + static_cast<std::ptrdiff_t>(r)) {
+      continue;
+    }
+    lines.push_back(core::concat("rank ", r, " has ", statements[r].data()));
+  }
+  return core::join(lines, "; ");
+}
+
+template <typename T>
+std::vector<T> gather(const T& mine, comm::Communicator& communicator) {
+  std::vector<T> all(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(std::as_bytes(std::span(&mine, 1)),
+                          std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+}  // namespace
+
+core::Work Method::start(const core::Buffer& grad, const layout::Layout& layout,
+                         comm::Communicator& communicator, const core::Stream& stream) {
+  check(grad, layout);
+  const bool opens = opens_step(layout);
+  const std::int64_t step = steps_ - 1;
+  return stream.run([this, grad, &layout, &communicator, opens, step] {
+    if (opens) begin_step(step);
+    agree(layout, communicator, step);
+    reduce_bucket(grad, layout, communicator, step);
+  });
+}
+
+// A step ends when a tensor comes again. That holds whatever the buckets are, and whether or not
+// some steps bring fewer of them.
+bool Method::opens_step(const layout::Layout& layout) {
+  const bool again = std::any_of(layout.slices().begin(), layout.slices().end(),
+                                 [this](const layout::Slice& s) { return seen_.contains(s.name); });
+  const bool opens = again || !step_open_;
+  if (opens) {
+    seen_.clear();
+    ++steps_;
+    step_open_ = true;
+  }
+  for (const layout::Slice& slice : layout.slices()) seen_.insert(slice.name);
+  return opens;
+}
+
+void Method::agree(const layout::Layout& layout, comm::Communicator& communicator,
+                   std::int64_t step) {
+  const std::uint64_t key =
+      core::combine(layout.fingerprint(), static_cast<std::uint64_t>(communicator.size()));
+  if (communicator.size() == 1 || agreed_.contains(key)) return;
+  const std::string text = spec();
+  const auto digests = gather<std::array<std::uint64_t, 3>>(
+      {core::hash(text), layout.fingerprint(), static_cast<std::uint64_t>(step)}, communicator);
+  const bool same = std::all_of(digests.begin(), digests.end(),
+                                [&](const auto& digest) { return digest == digests.front(); });
+  if (!same) {
+    const auto statements = gather(statement(text, layout, step), communicator);
+    throw core::UsageError(core::concat(
+        "[reduce] the ranks are not about to do the same: ", differences(digests, statements),
+        "; give every rank the same options and tensors"));
+  }
+  agreed_.insert(key);
+}
+
+void Method::configure(const std::string& settings) {
+  apply(settings);
+  agreed_.clear();
+}
+
+void Method::restore(std::int64_t steps, Memories memories) {
+  if (steps < 0) throw core::UsageError(core::concat("[restore] step ", steps, " is negative"));
+  replace_memories(std::move(memories));
+  steps_ = steps;
+  step_open_ = false;
+  seen_.clear();
+  agreed_.clear();
+}
+
+void Method::replace_memories(Memories memories) {
+  if (!memories.empty()) {
+    throw core::UsageError(core::concat("[restore] '", spec(), "' keeps no memory, but one of '",
+                                        memories.begin()->first, "' was given"));
+  }
+}
+
+}  // namespace scalecom::methods

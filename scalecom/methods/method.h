@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scalecom/comm/communicator.h"
+#include "scalecom/core/aligned_array.h"
+#include "scalecom/core/buffer.h"
+#include "scalecom/core/stream.h"
+#include "scalecom/layout/rates.h"
+
+namespace scalecom::methods {
+
+/// A tensor's error feedback, by the tensor's name.
+struct NamedMemory {
+  std::string name;
+  std::span<const float> values;
+};
+using Memories = std::map<std::string, core::AlignedArray<float>>;
+
+/// A compressor: takes the mean of a gradient over ranks. Every rank has its own, made from the
+/// same string, and brings the same buckets in the same order.
+///
+/// A step is one round over the model's tensors, in any number of buckets: it ends when a tensor
+/// comes again. Buckets may change between steps; what a method remembers belongs to tensors.
+///
+/// One thread at a time calls a method. What was started on a worker stream is waited for before
+/// anything but start() is called.
+class Method {
+ public:
+  virtual ~Method() = default;
+  Method(const Method&) = delete;
+  Method& operator=(const Method&) = delete;
+
+  /// In: this rank's gradient. Out, in the same buffer: the mean over ranks, the same bits at every
+  /// rank. The buffer, the layout and the communicator stay alive until the work is done. Before
+  /// the first reduction, and whenever a layout or an option is new, the ranks compare what they
+  /// are about to do; where they differ, every rank throws the same core::UsageError.
+  core::Work start(const core::Buffer& grad, const layout::Layout& layout,
+                   comm::Communicator& communicator, const core::Stream& stream = {});
+  void reduce(const core::Buffer& grad, const layout::Layout& layout,
+              comm::Communicator& communicator) {
+    start(grad, layout, communicator).wait();
+  }
+
+  /// How this method's layouts are made: layout::make_layout(model, method->rate_policy()).
+  virtual layout::RatePolicy rate_policy() const { return {}; }
+
+  /// What a rank sends and receives for one bucket in step `step` (the first is 0), to the byte,
+  /// once the ranks have agreed on the layout.
+  virtual comm::Counters cost(const layout::Layout& layout, int size, int rank,
+                              std::int64_t step) const = 0;
+
+  /// Takes the last step back, over all its buckets, as if nothing had been sent: for a step whose
+  /// result is not used. Until the next step begins; a second call changes nothing.
+  virtual void undo() {}
+
+  /// Other options from the next step on: "beta=0.3,decay=0.99". The string is read like that of
+  /// make(), without a name, and changes all or nothing.
+  void configure(const std::string& settings);
+
+  /// The name and every option: make(spec()) is this method again.
+  std::string spec() const { return spec_text(); }
+
+  /// Steps begun so far, and the one under way: steps() - 1.
+  std::int64_t steps() const { return steps_; }
+
+  /// What it remembers, for saving; and back again, replacing everything. The next step is `steps`.
+  virtual std::vector<NamedMemory> memories() const { return {}; }
+  void restore(std::int64_t steps, Memories memories);
+
+ protected:
+  Method() = default;
+
+  /// One bucket of step `step`, on the stream's thread; begin_step comes before a step's first.
+  virtual void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
+                             comm::Communicator& communicator, std::int64_t step) = 0;
+  virtual void begin_step(std::int64_t /*step*/) {}
+  virtual std::string spec_text() const = 0;
+  virtual void apply(const std::string& settings) = 0;
+  /// Throws UsageError, changing nothing, where the memories cannot be its own.
+  virtual void replace_memories(Memories memories);
+
+ private:
+  bool opens_step(const layout::Layout& layout);
+  void agree(const layout::Layout& layout, comm::Communicator& communicator, std::int64_t step);
+
+  std::int64_t steps_ = 0;
+  bool step_open_ = false;          // whether one has begun since the start or a restore
+  std::set<std::string> seen_;      // tensors that had their turn in this step
+  std::set<std::uint64_t> agreed_;  // layouts that all ranks are known to share
+};
+
+/// The method that `spec` describes: "dense", "half,values=bf16", "scalecom,rate=100,beta=0.1".
+/// UsageError for an unknown name, key or value, with what is allowed.
+std::unique_ptr<Method> make(const std::string& spec);
+
+/// The names that make() knows, and what each understands.
+std::vector<std::string> names();
+std::string describe(const std::string& name);
+
+}  // namespace scalecom::methods

@@ -1,0 +1,117 @@
+#include "scalecom/methods/scalecom_options.h"
+
+#include <array>
+#include <charconv>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+
+namespace scalecom::methods {
+namespace {
+
+using Kind = layout::Selection::Kind;
+
+constexpr const char* kSelections = "chunk | chunk:C | exact | random";
+
+layout::Selection parse_selection(const std::string& text) {
+  if (text == "chunk") return {Kind::kLargest, 0};
+  if (text == "exact") return {Kind::kExact, 0};
+  if (text == "random") return {Kind::kRandom, 0};
+  const std::string prefix = "chunk:";
+  if (text.starts_with(prefix)) {
+    std::int64_t chunk = 0;
+    const char* end = text.data() + text.size();
+    const auto result = std::from_chars(text.data() + prefix.size(), end, chunk);
+    if (result.ec == std::errc{} && result.ptr == end && chunk >= 1 && chunk <= (1LL << 31)) {
+      return {Kind::kTop, chunk};
+    }
+    throw core::UsageError("C is a whole number of elements from 1 on");
+  }
+  throw core::UsageError("");
+}
+
+std::string selection_text(const layout::Selection& selection) {
+  switch (selection.kind) {
+    case Kind::kLargest:
+      return "chunk";
+    case Kind::kTop:
+      return core::concat("chunk:", selection.chunk);
+    case Kind::kExact:
+      return "exact";
+    case Kind::kRandom:
+      return "random";
+  }
+  return "?";
+}
+
+}  // namespace
+
+core::OptionTable ScaleComOptions::table() {
+  using Bound = core::OptionTable::Bound;
+  core::OptionTable table("scalecom");
+  table.number("rate", &rate, 1, Bound::kClosed, 1e9);
+  table.number("beta", &beta, 0, Bound::kOpen, 1);
+  table.custom(
+      "select", kSelections,
+      [this](const std::string& text) -> std::function<void()> {
+        return [this, selection = parse_selection(text)] { select = selection; };
+      },
+      [this] { return selection_text(select); });
+  table.number("decay", &decay, 0, Bound::kOpen, 1);
+  table.choice("leaders", &leaders, {"cyclic", "sharded"});
+  table.choice("values", &values, {"fp32", "bf16", "fp16"});
+  table.integer("warmup", &warmup, 0);
+  table.custom(
+      "rates", "uniform | flops | paper | PATTERN:RATE;...",
+      [this](const std::string& text) -> std::function<void()> {
+        layout::RatePolicy policy = rates;
+        policy.parse_rates(text);
+        return [this, policy] {
+          rates.kind = policy.kind;
+          rates.patterns = policy.patterns;
+        };
+      },
+      [this] { return rates.rates_text(); });
+  table.custom(
+      "first", "dense | compressed",
+      [this](const std::string& text) -> std::function<void()> {
+        if (text != "dense" && text != "compressed") throw core::UsageError("");
+        return [this, dense = text == "dense"] { rates.first_layer_dense = dense; };
+      },
+      [this] { return std::string(rates.first_layer_dense ? "dense" : "compressed"); });
+  table.integer("seed", &seed, 0);
+  table.choice("nonfinite", &nonfinite, {"nan", "error"});
+  table.choice("check", &check, {"none", "conserve"});
+  return table;
+}
+
+void ScaleComOptions::read(const core::OptionString& options) {
+  ScaleComOptions changed = *this;
+  changed.table().read(options.settings);
+  const bool one_set = changed.select.kind == Kind::kExact || changed.select.kind == Kind::kRandom;
+  if (changed.leaders == kSharded && one_set) {
+    throw core::UsageError(core::concat(
+        "[scalecom] leaders=sharded divides the chunks among the ranks, and select=",
+        selection_text(changed.select), " has none to divide; allowed: select=chunk or chunk:C"));
+  }
+  changed.rates.rate = changed.rate;
+  *this = changed;
+}
+
+std::string ScaleComOptions::text() const {
+  ScaleComOptions copy = *this;
+  return copy.table().text();
+}
+
+std::string ScaleComOptions::allowed() {
+  ScaleComOptions defaults;
+  return defaults.table().allowed();
+}
+
+core::DType ScaleComOptions::value_type() const {
+  constexpr std::array kTypes = {core::DType::kFloat32, core::DType::kBFloat16,
+                                 core::DType::kFloat16};
+  return kTypes[static_cast<std::size_t>(values)];
+}
+
+}  // namespace scalecom::methods

@@ -1,0 +1,204 @@
+#include "scalecom/methods/method.h"
+
+#include <gtest/gtest.h>
+
+#include "scalecom/core/error.h"
+#include "tests/methods/ranks.h"
+
+namespace scalecom::methods {
+namespace {
+
+using testing::Gradients;
+using testing::layout_of;
+using testing::World;
+
+std::string refusal(const std::string& spec) {
+  try {
+    make(spec);
+  } catch (const core::UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Registry, KnowsItsMethods) {
+  EXPECT_EQ(names(), (std::vector<std::string>{"dense", "half", "scalecom"}));
+  for (const std::string& name : names()) EXPECT_FALSE(describe(name).empty());
+}
+
+TEST(Registry, ASpecMakesTheSameMethodAgain) {
+  for (const std::string spec :
+       {"dense", "half,values=bf16", "scalecom", "scalecom,rate=92.5,beta=0.3,select=chunk:1000",
+        "scalecom,rates=fc*:400;embed:dense,first=compressed,leaders=sharded",
+        "scalecom,select=random,seed=7,values=bf16,warmup=12,decay=0.99,nonfinite=error,"
+        "check=conserve,rates=paper"}) {
+    const std::string full = make(spec)->spec();
+    EXPECT_EQ(make(full)->spec(), full);
+  }
+  EXPECT_EQ(make("scalecom,rate=92.5")->rate_policy().rate, 92.5);
+}
+
+TEST(Registry, RefusalsSayWhatIsAllowed) {
+  const auto contains = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(contains(refusal("scalecon"), "dense, half, scalecom")) << refusal("scalecon");
+  EXPECT_TRUE(contains(refusal("scalecom,speed=9"), "rate=<a number in [1, "))
+      << refusal("scalecom,speed=9");
+  EXPECT_TRUE(contains(refusal("scalecom,rate=0"), "rate=<a number in [1, "));
+  EXPECT_TRUE(contains(refusal("scalecom,beta=2"), "beta=<a number in (0, 1]>"));
+  EXPECT_TRUE(contains(refusal("scalecom,select=best"), "chunk | chunk:C | exact | random"));
+  EXPECT_TRUE(contains(refusal("scalecom,leaders=sharded,select=exact"), "chunk:C"));
+  EXPECT_TRUE(contains(refusal("dense,rate=2"), "allowed: none"));
+  for (const std::string bad : {"",
+                                "scalecom,",
+                                "scalecom,rate",
+                                "scalecom,rate=1,rate=2",
+                                "scalecom,rate=abc",
+                                "scalecom,rate=nan",
+                                "scalecom,rate=inf",
+                                "scalecom,rate=1e10",
+                                "scalecom,rate=0.5",
+                                "scalecom,rate=100x",
+                                "scalecom,beta=0",
+                                "scalecom,beta=-1",
+                                "scalecom,beta=1.01",
+                                "scalecom,decay=0",
+                                "scalecom,decay=1.5",
+                                "scalecom,select=chunk:0",
+                                "scalecom,select=chunk:-4",
+                                "scalecom,select=chunk:",
+                                "scalecom,select=chunk:9x",
+                                "scalecom,leaders=sharded,select=random",
+                                "scalecom,values=fp64",
+                                "scalecom,warmup=-1",
+                                "scalecom,warmup=1.5",
+                                "scalecom,rates=fast",
+                                "scalecom,rates=fc*:0",
+                                "scalecom,first=maybe",
+                                "scalecom,nonfinite=ignore",
+                                "scalecom,check=all",
+                                "half,values=fp32",
+                                "dense,x=1"}) {
+    EXPECT_FALSE(refusal(bad).empty()) << bad;
+  }
+}
+
+TEST(Method, AStepEndsWhenATensorComesAgain) {
+  World world(1, "scalecom");
+  const layout::Layout first({{"x", 0, 500, 10}});
+  const layout::Layout second({{"y", 0, 300, 10}});
+  const layout::Layout both({{"y", 0, 300, 10}, {"x", 300, 500, 10}});
+  const auto bring = [&](const layout::Layout& layout) {
+    Gradients gradients(1, std::vector<float>(static_cast<std::size_t>(layout.elements()), 1.0F));
+    world.reduce(gradients, layout);
+    return world.method(0).steps();
+  };
+  EXPECT_EQ(bring(first), 1);
+  EXPECT_EQ(bring(second), 1);
+  EXPECT_EQ(bring(second), 2) << "a step may bring fewer buckets";
+  EXPECT_EQ(bring(first), 2);
+  EXPECT_EQ(bring(both), 3) << "buckets may change between steps";
+  EXPECT_EQ(bring(both), 4);
+}
+
+TEST(Method, RefusesAGradientThatIsNotItsLayouts) {
+  World world(1, "dense");
+  Gradients gradients(1, std::vector<float>(9, 1.0F));
+  EXPECT_THROW(world.reduce(gradients, layout_of({{10, 1}})), core::UsageError);
+  EXPECT_EQ(world.method(0).steps(), 0) << "a refused call is not a step";
+  float numbers[3] = {1, 2, 3};
+  auto* odd = reinterpret_cast<char*>(numbers) + 1;
+  const layout::Layout two = layout_of({{2, 1}});
+  EXPECT_THROW(world.method(0).reduce({odd, 2}, two, world.end(0)), core::UsageError);
+  EXPECT_THROW(world.method(0).reduce({nullptr, 2}, two, world.end(0)), core::UsageError);
+}
+
+// The same error on all ranks, and nobody is left waiting.
+TEST(Method, RanksThatDifferAllSaySo) {
+  const int size = 3;
+  auto ends = comm::inproc::make_world(size, std::chrono::seconds(20));
+  World threads(size, "dense");
+  const layout::Layout usual = layout_of({{1000, 10}, {7, 1}});
+  const layout::Layout other = layout_of({{1000, 20}, {7, 1}});
+  struct Case {
+    std::string odd_spec;
+    const layout::Layout* odd_layout;
+    std::int64_t odd_steps;
+    std::string named;
+  };
+  for (const Case& one :
+       {Case{"scalecom,rate=50", &usual, 0, "rate=50"}, Case{"dense", &usual, 0, "'dense'"},
+        Case{"scalecom,rate=10", &other, 0, "rank 2"},
+        Case{"scalecom,rate=10", &usual, 5, "step 5"}}) {
+    std::vector<std::string> errors(size);
+    threads.run([&](int rank) {
+      const bool odd = rank == 2;
+      const auto method = make(odd ? one.odd_spec : "scalecom,rate=10");
+      method->restore(odd ? one.odd_steps : 0, {});
+      std::vector<float> gradient(1007, 1.0F);
+      try {
+        method->reduce(core::Buffer::of(gradient.data(), 1007), odd ? *one.odd_layout : usual,
+                       *ends[static_cast<std::size_t>(rank)]);
+      } catch (const core::UsageError& error) {
+        errors[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+    EXPECT_FALSE(errors[0].empty());
+    EXPECT_EQ(errors[0], errors[1]);
+    EXPECT_EQ(errors[0], errors[2]);
+    EXPECT_NE(errors[0].find(one.named), std::string::npos) << errors[0];
+  }
+}
+
+TEST(Method, OnAWorkerStreamBucketsKeepTheirOrder) {
+  const int size = 3;
+  const layout::Layout x({{"x", 0, 5000, 10}});
+  const layout::Layout y({{"y", 0, 3000, 10}});
+  std::mt19937 random(3);
+  std::vector<Gradients> steps;
+  for (int i = 0; i < 12; ++i)
+    steps.push_back(testing::normal(size, i % 2 == 0 ? 5000 : 3000, random));
+  std::vector<Gradients> inline_steps = steps;
+
+  World ordinary(size, "scalecom,rate=10");
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    ordinary.reduce(inline_steps[i], i % 2 == 0 ? x : y);
+
+  World streamed(size, "scalecom,rate=10");
+  streamed.run([&](int rank) {
+    const core::Stream stream = core::Stream::worker();
+    std::vector<core::Work> pending;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      auto& mine = steps[i][static_cast<std::size_t>(rank)];
+      pending.push_back(streamed.method(rank).start(
+          core::Buffer::of(mine.data(), static_cast<std::int64_t>(mine.size())), i % 2 == 0 ? x : y,
+          streamed.end(rank), stream));
+    }
+    for (core::Work& work : pending) work.wait();
+  });
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    for (std::size_t r = 0; r < steps[i].size(); ++r) {
+      EXPECT_TRUE(testing::same_bits(steps[i][r], inline_steps[i][r]));
+    }
+  }
+}
+
+TEST(Method, RestoreRefusesWhatIsNotItsOwn) {
+  const auto dense = make("dense");
+  Memories memories;
+  memories.emplace("x", core::AlignedArray<float>(4));
+  EXPECT_THROW(dense->restore(3, std::move(memories)), core::UsageError);
+  EXPECT_THROW(dense->restore(-1, {}), core::UsageError);
+  EXPECT_EQ(dense->steps(), 0);
+
+  World world(1, "scalecom,rate=10");
+  Memories wrong;
+  wrong.emplace("a", core::AlignedArray<float>(4));
+  world.method(0).restore(3, std::move(wrong));
+  Gradients gradients(1, std::vector<float>(100, 1.0F));
+  EXPECT_THROW(world.reduce(gradients, layout_of({{100, 10}})), core::UsageError);
+}
+
+}  // namespace
+}  // namespace scalecom::methods
