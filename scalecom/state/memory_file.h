@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scalecom/core/aligned_array.h"
+
+namespace scalecom::state {
+
+/// One rank's memories, as they are to be saved.
+struct Memories {
+  struct Named {
+    std::string name;
+    std::span<const float> data;
+  };
+
+  std::string method;     ///< as its owner writes it; the ranks' files have to agree on it
+  std::int64_t step = 0;  ///< 0 or more; the ranks' files have to agree on it
+  std::vector<Named> named;
+  /// Anything that the ranks of one save share and other saves do not, such as a run's seed and
+  /// start: with it, not even two saves of the same step can be taken for one.
+  std::string tag;
+};
+
+/// Writes PATH/rank-00003-of-00008.safetensors, making the folder where there is none. Each rank
+/// calls it, in any order; a rank's file is replaced whole or stays as it was (core::IoError).
+///
+/// The set is saved when every rank has returned. Files of different steps, methods or tags never
+/// load together, so a save over an older set that is cut short leaves nothing that loads. Who
+/// wants to keep the older set until the newer is complete saves each to a folder of its own and
+/// renames the folder, or points to it, when all ranks are done.
+void save(const std::filesystem::path& folder, int rank, int world, const Memories& memories);
+
+/// What a folder holds.
+struct Saved {
+  int world = 0;
+  std::string method;
+  std::int64_t step = 0;
+  std::string tag;
+  std::map<std::string, std::int64_t> elements;  ///< by name, the same at every rank
+};
+
+/// One rank's memories, loaded.
+struct Loaded {
+  std::string method;
+  std::int64_t step = 0;
+  std::map<std::string, core::AlignedArray<float>> memories;
+};
+
+/// Checks the one complete set of a folder. Files of other names, and sets of other world sizes
+/// that lack a file, are passed over. core::UsageError, naming the file and what is wrong, where
+/// there is no complete set or more than one, or a file is truncated, foreign, damaged or at odds
+/// with the others.
+Saved describe(const std::filesystem::path& folder);
+
+/// The memories of `rank` of `world`, from a set saved by any number of ranks. The same number:
+/// bit for bit. Another: rank j of n' gets the mean of the old memories over [j/n', (j+1)/n'), when
+/// old rank i of n stands for [i/n, (i+1)/n), so that the mean over all ranks stays what it was;
+/// summed in double, rounded once. All headers of the set are checked as by describe(), and of the
+/// files that are read, all data.
+Loaded load(const std::filesystem::path& folder, int rank, int world);
+
+}  // namespace scalecom::state

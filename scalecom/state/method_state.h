@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+
+#include "scalecom/comm/communicator.h"
+#include "scalecom/methods/method.h"
+
+namespace scalecom::state {
+
+/// Saves what a method remembers, a file a rank (memory_file.h), and returns when every rank's is
+/// on the disk. Every rank calls it, with its own method and the same folder. Where one rank fails,
+/// all throw.
+void save_method(const std::filesystem::path& folder, const methods::Method& method,
+                 comm::Communicator& communicator);
+
+/// Restores a method from such a folder, saved by this number of ranks or another; the next step is
+/// the one after the last saved. Every rank calls it. The method must have been made from the
+/// string that was saved: change options afterwards, by configure(), which keeps what is still to
+/// be sent. Where one rank cannot load, every rank throws and no method has changed.
+void load_method(const std::filesystem::path& folder, methods::Method& method,
+                 comm::Communicator& communicator);
+
+}  // namespace scalecom::state
