@@ -61,10 +61,6 @@ class BitReader {
 
 constexpr int kBitsAtOnce = 56;
 
-std::int64_t length_of(const layout::Cut& cut, std::int64_t chunk) {
-  return std::min(cut.chunk, cut.length - chunk * cut.chunk);
-}
-
 }  // namespace
 
 void pack(const layout::Cut& cut, std::int64_t first, std::int64_t last,
@@ -101,27 +97,37 @@ bool unpack(const layout::Cut& cut, std::int64_t first, std::int64_t last,
             std::span<const std::byte> in, std::uint32_t* positions) {
   const int bits = offset_bits(cut.chunk);
   const std::int64_t at_once = bits > 0 ? kBitsAtOnce / bits : kBitsAtOnce;
+  const auto chunk = static_cast<std::uint32_t>(cut.chunk);
   const std::int64_t end = cut.kept_before(last);
   BitReader reader(in);
   bool sound = true;
-  std::int64_t chunk = first;
-  std::int64_t length = length_of(cut, chunk);
-  std::int64_t left = cut.keep;
-  std::int64_t least = 0;
-  for (std::int64_t item = cut.kept_before(first); item < end;) {
-    reader.refill();
-    for (const std::int64_t stop = std::min(end, item + at_once); item < stop; ++item) {
-      const auto offset = static_cast<std::int64_t>(reader.get(bits));
-      sound &= offset >= least && offset < length;
-      positions[item] = static_cast<std::uint32_t>(chunk * cut.chunk + offset);
+  auto base = static_cast<std::uint32_t>(first) * chunk;
+  std::uint32_t least = 0;  // that the next offset may be
+  const auto unpack_items = [&](auto end_of_item) {
+    for (std::int64_t item = cut.kept_before(first); item < end;) {
+      reader.refill();
+      for (const std::int64_t stop = std::min(end, item + at_once); item < stop; ++item) {
+        const auto offset = static_cast<std::uint32_t>(reader.get(bits));
+        sound &= offset >= least && offset < chunk;
+        positions[item] = base + offset;
+        end_of_item(offset);
+      }
+    }
+  };
+  if (cut.keep == 1) {
+    unpack_items([&](std::uint32_t /*offset*/) { base += chunk; });
+  } else {
+    std::int64_t left = cut.keep;
+    unpack_items([&](std::uint32_t offset) {
       least = offset + 1;
-      if (--left > 0) continue;
-      length = length_of(cut, ++chunk);
+      if (--left > 0) return;
+      base += chunk;
       left = cut.keep;
       least = 0;
-    }
+    });
   }
-  return sound;
+  // Only the tail is shorter than a chunk, and its last offset is the highest.
+  return sound && (end == cut.kept_before(first) || positions[end - 1] < cut.length);
 }
 
 }  // namespace scalecom::wire
