@@ -39,7 +39,9 @@ install(FILES ${PROJECT_BINARY_DIR}/scalecomConfig.cmake
         COMPONENT library DESTINATION ${package_folder})
 
 if(SCALECOM_PROGRAM)
-  # libtorch stays where it is: the installed program finds it there.
-  set_target_properties(scalecom_program PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  # libtorch stays where it is, which CMake would not take over by itself for a folder of the tree.
+  set_target_properties(
+    scalecom_program PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON
+                                INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${torch_root}/lib")
   install(TARGETS scalecom_program COMPONENT program)
 endif()

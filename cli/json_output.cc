@@ -1,0 +1,40 @@
+#include "cli/json_output.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "scalecom/core/error.h"
+#include "scalecom/state/file.h"
+
+namespace cli {
+
+void JsonOutput::add_to(CLI::App& command) {
+  command
+      .add_option("--json", path_, "Write the result to this file, as JSON; - for standard output")
+      ->type_name("FILE");
+}
+
+void JsonOutput::check() const {
+  if (path_.empty() || takes_stdout()) return;
+  try {
+    const scalecom::state::NewFile attempt(path_);
+  } catch (const scalecom::core::IoError& error) {
+    throw scalecom::core::UsageError(std::string(error.what()) + "; choose another --json");
+  }
+}
+
+void JsonOutput::write(const nlohmann::ordered_json& object) const {
+  if (path_.empty()) return;
+  const std::string text = object.dump(2) + "\n";
+  if (takes_stdout()) {
+    std::fputs(text.c_str(), stdout);
+    return;
+  }
+  scalecom::state::NewFile file(path_);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+}  // namespace cli

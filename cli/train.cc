@@ -1,0 +1,237 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/json_output.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/watchdog.h"
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/methods/method.h"
+#include "train/run_folder.h"
+#include "train/tasks/tasks.h"
+#include "train/trainer.h"
+
+namespace cli {
+namespace {
+
+namespace core = scalecom::core;
+using nlohmann::ordered_json;
+
+constexpr const char* kName = "scalecom train";
+
+constexpr const char* kFooter = R"(
+Under mpirun the learners are divided among the processes, with the same result. Ctrl-C leaves a
+checkpoint, from which --resume goes on as if nothing had happened.
+
+Example:
+  scalecom train --task fashion-mnist --learners 4 --method scalecom,rate=100,beta=0.1 --out runs/a
+  mpirun -n 2 scalecom train --task synthetic --learners 4 --method dense --out runs/b
+  scalecom train --resume runs/a)";
+
+struct Options {
+  train::Request request;
+  train::Place place;
+  std::vector<const CLI::Option*> of_new_runs;  ///< which a run that is resumed has had already
+  std::string device = "cpu";
+  double deadline = 300;
+  JsonOutput json;
+};
+
+/// What a run prints for people while it goes on.
+class Printer final : public train::Observer {
+ public:
+  explicit Printer(bool prints) : prints_(prints) {}
+
+  void on_start(std::int64_t done, std::int64_t steps) override {
+    progress_.start(done, steps);
+    if (!prints_) return;
+    fmt::print("{:>6}  {:>8}  {:>8}  {:>8}  {:>12}  {:>8}\n", "epoch", "step", "loss", "test",
+               "sent a rank", "seconds");
+    std::fflush(stdout);
+  }
+
+  void on_step(std::int64_t done, double loss) override {
+    progress_.update(done, fmt::format("loss {:.4f}", loss));
+  }
+
+  void on_metrics(const ordered_json& line) override {
+    progress_.clear();
+    if (!prints_) return;
+    fmt::print("{:>6.2f}  {:>8}  {:>8.4f}  {:>8.2f}  {:>12}  {:>8.1f}\n",
+               line["epoch"].get<double>(), line["step"].get<std::int64_t>(),
+               line["loss"].get<double>(), line["value"].get<double>(),
+               bytes_text(line["bytes_per_rank"].get<double>()), line["seconds"].get<double>());
+    std::fflush(stdout);
+  }
+
+  void end() { progress_.clear(); }
+
+ private:
+  bool prints_;
+  Progress progress_;
+};
+
+std::string number_or_dash(const ordered_json& value, const char* format) {
+  return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : "-";
+}
+
+void print_result(const ordered_json& result) {
+  fmt::print("\n{}", facts({{"method", result["method"]},
+                            {"learners", result["learners"].dump()},
+                            {result["metric"], number_or_dash(result["value"], "{:.2f}")},
+                            {"steps", result["steps"].dump()},
+                            {"seconds", number_or_dash(result["seconds"], "{:.1f}")},
+                            {"bytes sent a rank and step",
+                             number_or_dash(result["bytes_per_rank_step"], "{:.0f}")},
+                            {"effective rate", number_or_dash(result["effective_rate"], "{:.1f}x")},
+                            {"peak memory", bytes_text(result["peak_bytes"])}}));
+}
+
+void check(const Options& options) {
+  const auto missing = [](const char* option, const std::string& allowed) {
+    throw core::UsageError(core::concat("[train] ", option, " is missing; give ", allowed));
+  };
+  for (const CLI::Option* option : options.of_new_runs) {
+    if (!options.place.resume || option->count() == 0) continue;
+    throw core::UsageError(core::concat(
+        "[train] --resume goes on with the run's own options: leave out ", option->get_name()));
+  }
+  if (options.request.epochs && options.request.steps) {
+    throw core::UsageError("[train] --epochs and --steps both say how long to train: give one");
+  }
+  if (!options.place.resume) {
+    if (options.request.task.empty()) missing("--task", core::join(train::tasks::names(), " or "));
+    if (options.request.method.empty()) {
+      missing("--method", core::join(scalecom::methods::names(), " or "));
+    }
+    if (options.place.out.empty()) missing("--out", "the folder that the run is to be written to");
+  }
+  if (options.device != "cpu") {
+    throw core::UsageError(
+        core::concat("[train] --device ", options.device, " is not in this build; give cpu"));
+  }
+  if (!(options.deadline > 0 && options.deadline < 1e6)) {
+    throw core::UsageError("[train] --deadline is out of range; give seconds over 0");
+  }
+  if (options.place.threads.value_or(1) < 1) {
+    throw core::UsageError("[train] --threads is out of range; give 1 or more");
+  }
+  if (options.place.checkpoint_every.value_or(1) < 1) {
+    throw core::UsageError("[train] --checkpoint-every is out of range; give 1 step or more");
+  }
+}
+
+/// The processes of mpirun, all of which have to arrive in time.
+std::unique_ptr<train::Processes> meet(std::chrono::milliseconds deadline) {
+  const Watchdog watchdog(deadline,
+                          "scalecom train: [mpi] not all processes of the job arrived within "
+                          "--deadline: see that each of them starts scalecom");
+  return std::make_unique<train::Processes>(deadline);
+}
+
+int finish(const Options& options, const train::Ending& ending) {
+  if (!ending.is_complete()) {
+    fmt::print(stderr, "interrupted after step {} of {}; go on with: scalecom train --resume {}\n",
+               ending.done, ending.steps, ending.run.string());
+    return kInterrupted;
+  }
+  const auto result = train::RunFolder::open(ending.run).result();
+  options.json.write(result);
+  if (!options.json.takes_stdout()) print_result(result);
+  return 0;
+}
+
+/// Trains and reports while the other processes are still there: who has left takes the rest along.
+int train_together(const Options& options, train::Processes& processes,
+                   const std::atomic<bool>& stop) {
+  Printer printer(processes.first() && !options.json.takes_stdout());
+  // But for a lost peer, failures are the same in all processes: one reports them.
+  const auto fail = [&](const char* message, int status) {
+    printer.end();
+    return processes.first() ? report(kName, message, status) : status;
+  };
+  try {
+    const auto ending = train::train(options.request, options.place, processes, stop, printer);
+    printer.end();
+    if (processes.first()) return finish(options, ending);
+    return ending.is_complete() ? 0 : kInterrupted;
+  } catch (const core::PeerError& error) {
+    printer.end();
+    report(kName, error.what(), kFailure);
+    if (processes.launched()) scalecom::comm::mpi::Session::end_job(kFailure);
+    return kFailure;
+  } catch (const core::UsageError& error) {
+    return fail(error.what(), kUsage);
+  } catch (const std::exception& error) {
+    return fail(error.what(), kFailure);
+  }
+}
+
+int run(const Options& options) {
+  check(options);
+  options.json.check();
+  const std::atomic<bool>& stop = catch_interrupts();
+  const auto processes =
+      meet(std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.deadline)));
+  return train_together(options, *processes, stop);
+}
+
+void add_options(CLI::App& command, Options& options) {
+  train::Request& request = options.request;
+  train::Place& place = options.place;
+  const auto add = [&](const char* name, auto& target, const std::string& help, const char* type) {
+    options.of_new_runs.push_back(command.add_option(name, target, help)->type_name(type));
+  };
+  add("--task", request.task, core::join(train::tasks::names(), " or "), "TASK");
+  add("--method", request.method,
+      "How gradients are reduced: " + core::join(scalecom::methods::names(), ", ") +
+          ", with options, such as scalecom,rate=100,beta=0.1",
+      "SPEC");
+  add("--out", place.out, "The folder of the run; new or empty", "DIR");
+  request.learners = 4;
+  add("--learners", request.learners, "How many learners share the work (4)", "N");
+  add("--epochs", request.epochs, "How often the training set is seen (by the task)", "E");
+  add("--steps", request.steps, "How many steps, instead of epochs", "S");
+  add("--batch", request.batch, "A learner's mini-batch (by the task)", "B");
+  add("--lr", request.learning_rate, "The highest learning rate (by the task, learners and batch)",
+      "RATE");
+  add("--seed", request.seed, "What all that is random comes from (1)", "SEED");
+  add("--data", request.data, "The folder of the data (where the task's package puts it)", "DIR");
+  command.add_option("--resume", place.resume, "Go on with this run, with its own options")
+      ->type_name("RUN");
+  command
+      .add_option("--checkpoint-every", place.checkpoint_every,
+                  "Steps between checkpoints (one each epoch)")
+      ->type_name("STEPS");
+  command
+      .add_option("--threads", place.threads,
+                  "Learners that a process has compute at once (its processors)")
+      ->type_name("T");
+  command.add_option("--device", options.device, "Where to compute: cpu")->type_name("DEVICE");
+  command
+      .add_option("--deadline", options.deadline,
+                  "Seconds to wait for another process or learner before giving up (300)")
+      ->type_name("SECONDS");
+  options.json.add_to(command);
+}
+
+}  // namespace
+
+Command add_train(CLI::App& program) {
+  CLI::App* const command =
+      program.add_subcommand("train", "Train a model with learners that compress their gradients");
+  const auto options = std::make_shared<Options>();
+  add_options(*command, *options);
+  command->footer(kFooter);
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace cli

@@ -1,0 +1,28 @@
+#include "cli/watchdog.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "cli/commands.h"
+
+namespace cli {
+
+Watchdog::Watchdog(std::chrono::milliseconds deadline, const std::string& message)
+    : thread_([this, deadline, message] {
+        std::unique_lock lock(mutex_);
+        if (over_.wait_for(lock, deadline, [this] { return is_over_; })) return;
+        std::fprintf(stderr, "%s\n", message.c_str());
+        std::fflush(nullptr);
+        std::_Exit(kFailure);
+      }) {}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  over_.notify_one();
+  thread_.join();
+}
+
+}  // namespace cli

@@ -1,0 +1,148 @@
+"""The user's mistakes: one line that says what would be right, status 2."""
+
+import gzip
+import pathlib
+import struct
+
+from program import expect_ok, expect_refused, run, run_tests
+
+TRAIN = ("train", "--task", "synthetic", "--method", "dense")
+
+
+def test_help_and_version(folder):
+    assert expect_ok(run("--version")).stdout.startswith("scalecom ")
+    for command in [(), ("train",), ("inspect",)]:
+        text = expect_ok(run(*command, "--help")).stdout
+        assert "Example:\n  scalecom" in text, text
+
+
+def test_no_or_unknown_command(folder):
+    expect_refused(run(), "subcommand is required", "--help")
+    expect_refused(run("trane"), "trane", "train")
+    expect_refused(run("train", "--bogus"), "--bogus", "scalecom train --help")
+
+
+def test_missing_options(folder):
+    out = folder / "run"
+    expect_refused(run("train", "--method", "dense", "--out", out), "--task", "fashion-mnist")
+    expect_refused(run("train", "--task", "synthetic", "--out", out), "--method", "dense", "scalecom")
+    expect_refused(run(*TRAIN), "--out")
+    assert not out.exists()
+
+
+def test_values_out_of_range(folder):
+    out = ("--out", folder / "run")
+    expect_refused(run("train", "--task", "nope", "--method", "dense", *out), "fashion-mnist, synthetic")
+    expect_refused(run(*TRAIN, "--learners", 0, *out), "--learners 0", "1 to")
+    expect_refused(run(*TRAIN, "--learners", -2, *out), "-2")
+    expect_refused(run(*TRAIN, "--learners", "four", *out), "--learners")
+    expect_refused(run(*TRAIN, "--steps", 0, *out), "--steps 0")
+    expect_refused(run(*TRAIN, "--epochs", 0, *out), "--epochs 0")
+    expect_refused(run(*TRAIN, "--epochs", 1, "--steps", 1, *out), "--epochs", "--steps", "give one")
+    expect_refused(run(*TRAIN, "--batch", 0, *out), "--batch 0")
+    expect_refused(run(*TRAIN, "--lr", 0, *out), "--lr 0")
+    expect_refused(run(*TRAIN, "--seed", -1, *out), "--seed")
+    expect_refused(run(*TRAIN, "--threads", 0, *out), "--threads")
+    expect_refused(run(*TRAIN, "--deadline", 0, *out), "--deadline")
+    expect_refused(run(*TRAIN, "--checkpoint-every", 0, *out), "--checkpoint-every")
+    expect_refused(run(*TRAIN, "--device", "cuda", *out), "cuda", "cpu")
+    expect_refused(run(*TRAIN, "--data", folder, *out), "--data")
+    assert not (folder / "run").exists()
+
+
+def test_methods_that_cannot_be(folder):
+    def method(spec, *words):
+        done = run("train", "--task", "synthetic", "--out", folder / "run", "--method", spec)
+        expect_refused(done, *words)
+
+    method("nope", "nope", "dense", "scalecom")
+    method("scalecom,rats=3", "rats", "rate")
+    method("scalecom,rate=0", "rate=0", "[1,")
+    method("scalecom,beta=2", "beta=2", "(0, 1]")
+    method("scalecom,rate", "rate")
+    method("dense,rate=100", "rate")
+    method("", "--method")
+    assert not (folder / "run").exists()
+
+
+def test_output_folders(folder):
+    (folder / "file").write_text("x")
+    expect_refused(run(*TRAIN, "--out", folder / "file"), "is a file", "--out")
+    expect_refused(run(*TRAIN, "--out", folder / "file" / "below"), "cannot be written", "--out")
+    expect_refused(run(*TRAIN, "--out", folder), "not empty", "--out")
+    done = run(*TRAIN, "--steps", 5, "--out", folder / "run", "--json", folder / "none" / "x.json")
+    expect_refused(done, "x.json", "--json")
+
+    short = (*TRAIN, "--learners", 2, "--steps", 5, "--out", folder / "run")
+    expect_ok(run(*short))
+    expect_refused(run(*short), "complete")
+    expect_refused(run(*short, "--seed", 9), "another run", "--out")
+    (folder / "run" / "result.json").unlink()
+    expect_refused(run(*short), "--resume")
+
+
+def test_runs_to_resume(folder):
+    expect_refused(run("train", "--resume", folder / "none"), "none", "config.json")
+    expect_refused(run("train", "--resume", folder, "--method", "dense"), "leave out --method")
+    (folder / "config.json").write_text("{\"task\": ")
+    expect_refused(run("train", "--resume", folder), "config.json", "damaged")
+
+
+def idx(dimensions, payload):
+    return struct.pack(">BBBB", 0, 0, 8, len(dimensions)) + struct.pack(
+        f">{len(dimensions)}I", *dimensions) + payload
+
+
+def write_fashion_mnist(folder, **changes):
+    """Ten pictures each, gzipped or not, some of the files as `changes` has them."""
+    files = {
+        "train-images-idx3-ubyte": idx([10, 28, 28], bytes(7840)),
+        "train-labels-idx1-ubyte": idx([10], bytes(range(10))),
+        "t10k-images-idx3-ubyte.gz": gzip.compress(idx([10, 28, 28], bytes(7840))),
+        "t10k-labels-idx1-ubyte.gz": gzip.compress(idx([10], bytes(range(10)))),
+    }
+    folder.mkdir()
+    for name, content in files.items():
+        content = changes.get(name.split("-idx")[0].replace("-", "_"), content)
+        if content is not None:
+            (folder / name).write_bytes(content)
+    return folder
+
+
+def test_fashion_mnist_files(folder):
+    def train(data):
+        return run("train", "--task", "fashion-mnist", "--method", "dense", "--learners", 2, "--steps", 2,
+                   "--batch", 4, "--data", data, "--out", folder / "run")
+
+    def refused(number, *words, **changes):
+        data = write_fashion_mnist(folder / f"data{number}", **changes)
+        expect_refused(train(data), "apt-get install dataset-fashion-mnist", "--data", *words)
+
+    pictures = idx([10, 28, 28], bytes(7840))
+    refused(0, "train-images-idx3-ubyte", "missing", train_images=None)
+    refused(1, "train-images-idx3-ubyte", "truncated", train_images=pictures[:-1])
+    refused(2, "t10k-images-idx3-ubyte.gz", "truncated", t10k_images=gzip.compress(pictures)[:-9])
+    refused(3, "train-labels-idx1-ubyte", "not an IDX file", train_labels=b"<html>not found</html>")
+    refused(4, "10 labels", "9 pictures", train_images=idx([9, 28, 28], bytes(9 * 784)))
+    refused(5, "32 x 32", train_images=idx([10, 32, 32], bytes(10240)))
+    refused(6, "label over 9", train_labels=idx([10], bytes(range(1, 11))))
+    expect_refused(train(folder / "nowhere"), "nowhere", "missing")
+    assert not (folder / "run").exists()
+    expect_ok(train(write_fashion_mnist(folder / "whole")))
+
+
+def test_divergence_is_a_failure(folder):
+    done = run(*TRAIN, "--lr", 1e30, "--out", folder / "run")
+    expect_refused(done, "not finite", "--lr", status=1)
+
+
+def test_inspect(folder):
+    expect_refused(run("inspect"), "path")
+    expect_refused(run("inspect", folder / "none"), "does not exist")
+    expect_refused(run("inspect", folder), str(folder))
+    (folder / "x.safetensors").write_bytes(b"something else altogether")
+    expect_refused(run("inspect", folder / "x.safetensors"), "x.safetensors")
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -1,0 +1,138 @@
+"""What runs leave behind, and that they can be stopped and taken up again at any time."""
+
+import json
+import os
+import pty
+import random
+import signal
+import subprocess
+
+from program import (PROGRAM, checkpoints, environment, expect_ok, expect_refused, expect_same_run,
+                     result, run, run_tests, start, wait_for)
+
+METHOD = "scalecom,rate=20,beta=0.1,warmup=10"
+
+
+def train(folder, steps, *more):
+    return ("train", "--task", "synthetic", "--learners", 4, "--method", METHOD, "--steps", steps,
+            "--out", folder, *more)
+
+
+def test_run_folder_and_json(folder):
+    done = expect_ok(run(*train(folder / "a", 70, "--json", "-")))
+    printed = json.loads(done.stdout)
+    for key in ("task method learners seed metric value steps seconds bytes_per_rank_step "
+                "effective_rate peak_bytes").split():
+        assert key in printed, key
+    assert printed == result(folder / "a")
+    assert printed["method"] == METHOD and printed["steps"] == 70
+    config = json.loads((folder / "a" / "config.json").read_text())
+    assert config["method"] == METHOD and config["seed"] == 1
+    lines = [json.loads(line) for line in (folder / "a" / "metrics.jsonl").open()]
+    assert [line["step"] for line in lines] == [32, 64, 70]
+    assert done.stderr == "", done.stderr
+
+    done = expect_ok(run(*train(folder / "b", 70, "--json", folder / "b.json")))
+    assert json.loads((folder / "b.json").read_text()) == result(folder / "b")
+    assert "effective rate" in done.stdout
+    expect_same_run(folder / "a", folder / "b")
+
+
+def test_one_learner_sends_nothing(folder):
+    done = expect_ok(run("train", "--task", "synthetic", "--learners", 1, "--method", METHOD, "--steps",
+                         30, "--out", folder / "a", "--json", "-"))
+    printed = json.loads(done.stdout)
+    assert printed["bytes_per_rank_step"] == 0 and printed["effective_rate"] is None
+
+
+def test_interrupted_and_resumed(folder):
+    expect_ok(run(*train(folder / "straight", 1500)))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        out = folder / f"stopped{number}"
+        process = start(*train(out, 1500, "--checkpoint-every", 20))
+        wait_for(lambda: checkpoints(out), "a checkpoint")
+        process.send_signal(number)
+        _, errors = process.communicate()
+        assert process.returncode == 130, (process.returncode, errors)
+        assert f"scalecom train --resume {out}" in errors and len(errors.splitlines()) == 1, errors
+        assert not (out / "result.json").exists()
+        done = expect_ok(run("train", "--resume", out, "--json", "-"))
+        assert json.loads(done.stdout) == result(out)
+        expect_same_run(folder / "straight", out)
+
+
+def test_killed_at_any_time_and_resumed(folder):
+    expect_ok(run(*train(folder / "straight", 1000)))
+    chance = random.Random(1)
+    out = folder / "killed"
+    process = start(*train(out, 1000, "--checkpoint-every", 10))
+    for _ in range(6):
+        wait_for(lambda: (out / "config.json").exists(), "the run's folder")
+        try:
+            process.communicate(timeout=chance.uniform(0.1, 0.5))
+            break
+        except Exception:
+            process.kill()
+            process.communicate()
+        process = start("train", "--resume", out, "--checkpoint-every", 10)
+    process.communicate()
+    expect_ok(run("train", "--resume", out))
+    expect_same_run(folder / "straight", out)
+    assert len(checkpoints(out)) == 2
+
+
+def test_resuming_a_complete_run_changes_nothing(folder):
+    expect_ok(run(*train(folder / "a", 40)))
+    before = (folder / "a" / "result.json").read_text()
+    done = expect_ok(run("train", "--resume", folder / "a", "--json", "-"))
+    assert json.loads(done.stdout) == json.loads(before)
+    assert (folder / "a" / "result.json").read_text() == before
+
+
+def test_damaged_checkpoint_is_named(folder):
+    out = folder / "a"
+    expect_ok(run(*train(out, 40)))
+    (out / "result.json").unlink()
+    memory = next((checkpoints(out)[-1] / "memories").glob("rank-*"))
+    memory.write_bytes(memory.read_bytes()[:-4])
+    expect_refused(run("train", "--resume", out), memory.name)
+    expect_refused(run("inspect", out), memory.name)
+
+
+def test_inspect(folder):
+    out = folder / "a"
+    expect_ok(run(*train(out, 70)))
+    seen = json.loads(expect_ok(run("inspect", out, "--json", "-")).stdout)
+    assert seen["complete"] and seen["config"]["method"] == METHOD
+    assert seen["checkpoints"] == [64, 70] and seen["metrics"]["step"] == 70
+    memory = seen["memory"]
+    assert memory["ranks"] == 4 and memory["step"] == 70 and len(memory["cosine"]) == 4
+    assert all(abs(memory["cosine"][r][r] - 1) < 1e-9 for r in range(4))
+    assert 0 < memory["mean_cosine_distance"] < 2
+    last = checkpoints(out)[-1]
+    alone = json.loads(expect_ok(run("inspect", last / "memories", "--json", "-")).stdout)
+    assert alone["cosine"] == memory["cosine"]
+    tensors = json.loads(expect_ok(run("inspect", last / "model.safetensors", "--json", "-")).stdout)
+    assert len(tensors["tensors"]) == 12
+    for path in (out, last, last / "model.safetensors"):
+        assert "norm" in expect_ok(run("inspect", path)).stdout
+
+
+def test_progress_on_a_terminal(folder):
+    ours, theirs = pty.openpty()
+    command = [PROGRAM, *map(str, train(folder / "a", 100000))]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment())
+    os.close(theirs)
+    shown = b""
+    try:
+        while b" left" not in shown:
+            shown += os.read(ours, 1000)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    assert b"/100000" in shown
+
+
+if __name__ == "__main__":
+    run_tests(globals())

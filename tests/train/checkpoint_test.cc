@@ -1,0 +1,87 @@
+#include "train/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "scalecom/core/error.h"
+#include "tests/train/folder.h"
+#include "tests/train/line_task.h"
+
+namespace train {
+namespace {
+
+namespace core = scalecom::core;
+namespace fs = std::filesystem;
+namespace methods = scalecom::methods;
+
+std::unique_ptr<Replica> make_replica() {
+  return std::make_unique<Replica>(std::make_unique<LineTask>(), Config{}, 1);
+}
+
+TEST(CheckpointTest, StandingComesBackToTheBit) {
+  const Folder folder;
+  const Standing standing{123, 4.56789012345678, 1.0 / 3, 17, {{1, 2, 3}, {4, 5, 6}}};
+  write_standing(folder / "", standing);
+  const Standing back = read_standing(folder / "", 2);
+  EXPECT_EQ(back.step, standing.step);
+  EXPECT_EQ(back.seconds, standing.seconds);
+  EXPECT_EQ(back.loss, standing.loss);
+  EXPECT_EQ(back.losses, standing.losses);
+  EXPECT_EQ(back.tallies[1].counted, 5);
+  EXPECT_THROW(read_standing(folder / "", 3), core::UsageError);
+  std::ofstream(folder / "standing.json") << "{\"step\": 1";
+  EXPECT_THROW(read_standing(folder / "", 2), core::UsageError);
+}
+
+TEST(CheckpointTest, ModelComesBackToTheBit) {
+  const Folder folder;
+  const auto replica = make_replica();
+  for (std::size_t i = 0; i < 8; ++i) {
+    replica->weights()[i] = std::ldexp(-1.2345F, -static_cast<int>(i) * 20);  // subnormals too
+    replica->momentum()[i] = i == 0 ? NAN : static_cast<float>(i);
+  }
+  write_model(folder / "", *replica, 3);
+  const auto other = make_replica();
+  read_model(folder / "", *other);
+  const auto same = [](std::span<float> a, std::span<float> b) {
+    return std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  };
+  EXPECT_TRUE(same(replica->weights(), other->weights()));
+  EXPECT_TRUE(same(replica->momentum(), other->momentum()));
+}
+
+TEST(CheckpointTest, DamagedModelsAreRefused) {
+  const Folder folder;
+  const auto replica = make_replica();
+  write_model(folder / "", *replica, 3);
+  fs::resize_file(folder / "model.safetensors", fs::file_size(folder / "model.safetensors") - 1);
+  EXPECT_THROW(read_model(folder / "", *replica), core::UsageError);
+  fs::remove(folder / "model.safetensors");
+  EXPECT_THROW(read_model(folder / "", *replica), core::UsageError);
+}
+
+TEST(CheckpointTest, MemoriesComeBackToTheBit) {
+  const Folder folder;
+  const auto method = methods::make("scalecom,rate=2");
+  methods::Memories memories;
+  memories.emplace("a", core::AlignedArray<float>(6));
+  for (int i = 0; i < 6; ++i) memories.at("a")[i] = 1.0F / static_cast<float>(i + 3);
+  method->restore(5, std::move(memories));
+  for (int learner = 0; learner < 2; ++learner) write_memory(folder / "", learner, 2, *method);
+
+  const auto other = methods::make("scalecom,rate=2");
+  read_memory(folder / "", 1, 2, *other);
+  EXPECT_EQ(other->steps(), 5);
+  ASSERT_EQ(other->memories().size(), 1U);
+  const auto values = other->memories()[0].values;
+  EXPECT_TRUE(std::equal(values.begin(), values.end(), method->memories()[0].values.begin()));
+
+  const auto different = methods::make("scalecom,rate=3");
+  EXPECT_THROW(read_memory(folder / "", 1, 2, *different), core::UsageError);
+}
+
+}  // namespace
+}  // namespace train

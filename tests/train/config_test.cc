@@ -1,0 +1,90 @@
+#include "train/config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "scalecom/core/error.h"
+#include "tests/train/folder.h"
+
+namespace train {
+namespace {
+
+using scalecom::core::UsageError;
+
+Request request() {
+  Request request;
+  request.task = "synthetic";
+  request.method = "scalecom,rate=25";
+  request.learners = 8;
+  return request;
+}
+
+std::string error(const std::function<void(Request&)>& change) {
+  return message_of<UsageError>([&] {
+    Request changed = request();
+    change(changed);
+    const Config config = resolve(changed);
+    resolve_steps(changed, config, 1000);
+  });
+}
+
+TEST(ConfigTest, TheTaskDecidesWhatIsLeftOut) {
+  const Config config = resolve(request());
+  EXPECT_EQ(config.batch, 16);
+  EXPECT_EQ(config.learning_rate, tasks::recipe("synthetic").learning_rate);
+  EXPECT_NE(config.spec.find("beta="), std::string::npos);
+  EXPECT_EQ(config.method, "scalecom,rate=25");
+}
+
+TEST(ConfigTest, EpochsBecomeSteps) {
+  Request asked = request();
+  asked.epochs = 1.5;
+  EXPECT_EQ(resolve_steps(asked, resolve(asked), 1000), 12);  // 1500 / 128, rounded up
+  asked.steps = 3;
+  EXPECT_EQ(resolve_steps(asked, resolve(asked), 1000), 3);
+}
+
+TEST(ConfigTest, RefusesWhatCannotBe) {
+  EXPECT_EQ(error([](Request& r) { r.learners = 0; }),
+            "[train] --learners 0 is out of range; give 1 to 1024");
+  EXPECT_NE(error([](Request& r) { r.task = "imagenet"; }).find("fashion-mnist, synthetic"),
+            std::string::npos);
+  EXPECT_NE(error([](Request& r) { r.method = "scalecom,beta=2"; }).find("beta"),
+            std::string::npos);
+  EXPECT_NE(error([](Request& r) { r.batch = 0; }).find("--batch 0"), std::string::npos);
+  EXPECT_NE(error([](Request& r) { r.learning_rate = -1; }).find("--lr -1"), std::string::npos);
+  EXPECT_NE(error([](Request& r) { r.steps = 0; }).find("--steps 0"), std::string::npos);
+  EXPECT_NE(error([](Request& r) { r.epochs = 0; }).find("--epochs 0"), std::string::npos);
+  EXPECT_NE(error([](Request& r) { r.epochs = 1e300; }).find("--epochs"), std::string::npos);
+}
+
+TEST(ConfigTest, SurvivesJson) {
+  Config config = resolve(request());
+  config.steps = 77;
+  config.seed = 0xfffffffffffffff1;
+  const auto text = to_json(config).dump();
+  const Config back = config_from_json(nlohmann::ordered_json::parse(text));
+  EXPECT_EQ(to_json(back), to_json(config));
+  EXPECT_EQ(back.seed, config.seed);
+}
+
+TEST(ConfigTest, RefusesDamagedJson) {
+  Config config = resolve(request());
+  config.steps = 77;
+  const auto whole = to_json(config);
+  for (const auto& [key, value] : whole.items()) {
+    auto damaged = whole;
+    damaged.erase(key);
+    EXPECT_THROW(config_from_json(damaged), UsageError) << key;
+  }
+  auto damaged = whole;
+  damaged["learners"] = -4;
+  EXPECT_THROW(config_from_json(damaged), UsageError);
+  damaged["learners"] = "four";
+  EXPECT_THROW(config_from_json(damaged), UsageError);
+  EXPECT_THROW(config_from_json(nlohmann::ordered_json::array()), UsageError);
+}
+
+}  // namespace
+}  // namespace train

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "train/task.h"
+
+namespace train {
+
+/// A task without a network: its gradient is what the samples, the learner and the weights make of
+/// one line, and `on_gradient` is called within.
+class LineTask final : public Task {
+ public:
+  std::function<void(const Shard&)> on_gradient = [](const Shard&) {};
+
+  std::string metric() const override { return "sum"; }
+  double value(const Score& all) const override { return all.hits; }
+  std::int64_t samples() const override { return 64; }
+  std::int64_t test_samples() const override { return 10; }
+  std::span<const scalecom::layout::Tensor> tensors() const override { return tensors_; }
+  std::span<float> weights() override { return weights_; }
+
+  void gradients(std::span<Shard> shards) const override {
+    for (Shard& shard : shards) {
+      on_gradient(shard);
+      shard.loss = weights_[0];
+      for (std::size_t i = 0; i < shard.gradient.size(); ++i) {
+        shard.gradient[i] = static_cast<float>(shard.samples[0]) + 0.5F * weights_[i];
+      }
+    }
+  }
+  Score score(std::int64_t begin, std::int64_t end) const override {
+    return {0, static_cast<double>(end - begin), end - begin};
+  }
+
+ private:
+  std::vector<scalecom::layout::Tensor> tensors_{{"a", {2, 3}}, {"b", {2}}};
+  std::vector<float> weights_ = std::vector<float>(8, 1);
+};
+
+}  // namespace train

@@ -1,0 +1,109 @@
+#include "train/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "scalecom/core/error.h"
+#include "tests/train/folder.h"
+
+namespace train {
+namespace {
+
+namespace fs = std::filesystem;
+using scalecom::core::UsageError;
+
+Config config(std::int64_t seed = 1) {
+  Request request;
+  request.task = "synthetic";
+  request.method = "dense";
+  request.seed = seed;
+  Config config = resolve(request);
+  config.steps = 10;
+  return config;
+}
+
+class RunFolderTest : public testing::Test {
+ protected:
+  std::string refusal(const fs::path& path, const Config& wanted) {
+    return message_of<UsageError>([&] { RunFolder::create(path, wanted); });
+  }
+
+  Folder folder_;
+  fs::path path_ = folder_ / "deep/run";
+};
+
+TEST_F(RunFolderTest, KeepsItsConfiguration) {
+  RunFolder::create(path_, config(42));
+  EXPECT_EQ(to_json(RunFolder::open(path_).config()), to_json(config(42)));
+  EXPECT_FALSE(RunFolder::open(path_).is_complete());
+}
+
+TEST_F(RunFolderTest, AnEmptyFolderWillDo) {
+  fs::create_directories(path_);
+  RunFolder::create(path_, config());
+}
+
+TEST_F(RunFolderTest, RefusesAFolderThatIsTaken) {
+  RunFolder run = RunFolder::create(path_, config());
+  EXPECT_NE(refusal(path_, config(2)).find("holds another run ('dense', seed 1)"),
+            std::string::npos);
+  EXPECT_NE(refusal(path_, config()).find("--resume"), std::string::npos);
+  run.write_result({{"value", 1}});
+  EXPECT_NE(refusal(path_, config()).find("complete"), std::string::npos);
+  EXPECT_NE(refusal(folder_ / "deep", config()).find("not empty"), std::string::npos);
+}
+
+TEST_F(RunFolderTest, RefusesWhatCannotBeWritten) {
+  std::ofstream(folder_ / "file") << "x";
+  EXPECT_NE(refusal(folder_ / "file", config()).find("is a file"), std::string::npos);
+  EXPECT_NE(refusal(folder_ / "file/below", config()).find("cannot be written"), std::string::npos);
+}
+
+TEST_F(RunFolderTest, RefusesDamagedConfigurations) {
+  EXPECT_NE(message_of<UsageError>([&] { RunFolder::open(path_); }).find("no run"),
+            std::string::npos);
+  RunFolder::create(path_, config());
+  for (const char* text : {"", "{", "[]", "{\"task\": 1}", "\xff\xfe"}) {
+    std::ofstream(path_ / "config.json") << text;
+    EXPECT_NE(message_of<UsageError>([&] { RunFolder::open(path_); }).find("config.json"),
+              std::string::npos)
+        << text;
+  }
+}
+
+TEST_F(RunFolderTest, ForgetsMetricsThatWillComeAgain) {
+  RunFolder run = RunFolder::create(path_, config());
+  EXPECT_TRUE(run.metrics().empty());
+  for (const int step : {2, 4, 6}) run.append({{"step", step}});
+  std::ofstream(path_ / "metrics.jsonl", std::ios::app) << "{\"step\": 8, \"lo";  // cut short
+  EXPECT_EQ(run.metrics().size(), 3U);
+  run.forget_metrics_after(4);
+  run.append({{"step", 5}});
+  ASSERT_EQ(run.metrics().size(), 3U);
+  EXPECT_EQ(run.metrics().back()["step"], 5);
+}
+
+TEST_F(RunFolderTest, KeepsTheLastTwoCheckpoints) {
+  RunFolder run = RunFolder::create(path_, config());
+  EXPECT_FALSE(run.last_checkpoint());
+  for (const int step : {5, 10, 15}) {
+    run.clear_unfinished_checkpoint();
+    std::ofstream(run.unfinished_checkpoint() / "content") << step;
+    EXPECT_NE(run.last_checkpoint() ? run.last_checkpoint()->step : 0, step);
+    run.finish_checkpoint(step);
+  }
+  const auto kept = run.checkpoints();
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_EQ(kept[0].step, 10);
+  EXPECT_EQ(run.last_checkpoint()->step, 15);
+  EXPECT_TRUE(fs::exists(run.last_checkpoint()->path / "content"));
+  // The same step again, as after a stop right behind a checkpoint.
+  run.clear_unfinished_checkpoint();
+  run.finish_checkpoint(15);
+  EXPECT_EQ(run.checkpoints().size(), 2U);
+}
+
+}  // namespace
+}  // namespace train

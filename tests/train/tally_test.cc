@@ -1,0 +1,34 @@
+#include "train/tally.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace train {
+namespace {
+
+TEST(TallyTest, CountsTypicalStepsApart) {
+  Tally tally;
+  tally.add(1000, false);
+  tally.add(10, true);
+  tally.add(20, true);
+  EXPECT_EQ(tally.sent, 1030);
+  EXPECT_EQ(tally.counted, 30);
+  EXPECT_EQ(tally.steps, 2);
+}
+
+TEST(TallyTest, AveragesOverRanksAndSteps) {
+  const std::vector<Tally> tallies{{100, 30, 2}, {300, 50, 2}};
+  EXPECT_EQ(bytes_per_rank(tallies), 200);
+  EXPECT_EQ(bytes_per_rank_step(tallies), 20);
+  EXPECT_EQ(bytes_per_rank_step(std::vector<Tally>{{100, 0, 0}}), std::nullopt);
+}
+
+// 2(n-1)/n of the payload where it can be divided evenly, and nothing for one rank.
+TEST(TallyTest, KnowsWhatDenseCosts) {
+  EXPECT_EQ(dense_bytes_per_rank_step(1000, 1), 0);
+  EXPECT_EQ(dense_bytes_per_rank_step(1000, 4), 4 * 1000 * 1.5);
+}
+
+}  // namespace
+}  // namespace train

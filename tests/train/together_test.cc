@@ -1,0 +1,67 @@
+#include "train/together.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "scalecom/comm/inproc/inproc.h"
+#include "scalecom/core/error.h"
+
+namespace train {
+namespace {
+
+namespace comm = scalecom::comm;
+namespace core = scalecom::core;
+
+TEST(TogetherTest, ReturnsWhereAllSucceed) {
+  std::atomic<int> runs{0};
+  comm::inproc::run(4, [&](comm::Communicator& c) { together(c, [&] { ++runs; }); });
+  EXPECT_EQ(runs, 4);
+}
+
+template <typename Thrown, typename Caught>
+int ranks_that_catch(int thrower) {
+  std::atomic<int> caught{0};
+  comm::inproc::run(4, [&](comm::Communicator& c) {
+    try {
+      together(c, [&] {
+        if (c.rank() >= thrower) throw Thrown("rank " + std::to_string(c.rank()));
+      });
+    } catch (const Caught& error) {
+      if (error.what() == "rank " + std::to_string(thrower)) ++caught;
+    }
+    c.barrier();  // the communicator is as good as before
+  });
+  return caught;
+}
+
+TEST(TogetherTest, EveryRankThrowsTheErrorOfTheLowestByItsType) {
+  EXPECT_EQ((ranks_that_catch<core::UsageError, core::UsageError>(2)), 4);
+  EXPECT_EQ((ranks_that_catch<core::IoError, core::IoError>(0)), 4);
+  EXPECT_EQ((ranks_that_catch<core::CheckError, core::CheckError>(3)), 4);
+  EXPECT_EQ((ranks_that_catch<std::runtime_error, core::Error>(1)), 4);
+}
+
+TEST(TogetherTest, LongMessagesAreCutNotRefused) {
+  comm::inproc::run(2, [&](comm::Communicator& c) {
+    try {
+      together(c, [] { throw core::UsageError(std::string(5000, 'x')); });
+      ADD_FAILURE();
+    } catch (const core::UsageError& error) {
+      EXPECT_GT(std::string(error.what()).size(), 500U);
+    }
+  });
+}
+
+TEST(TogetherTest, ALostPeerIsReportedAtOnce) {
+  EXPECT_THROW(comm::inproc::run(2,
+                                 [&](comm::Communicator& c) {
+                                   together(c, [&] {
+                                     if (c.rank() == 1) throw core::PeerError("gone");
+                                   });
+                                 }),
+               core::PeerError);
+}
+
+}  // namespace
+}  // namespace train

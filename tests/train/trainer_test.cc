@@ -1,0 +1,173 @@
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "scalecom/core/error.h"
+#include "tests/train/folder.h"
+#include "train/run_folder.h"
+
+namespace train {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+/// Stops the run when a step is over.
+class Stopper final : public Observer {
+ public:
+  explicit Stopper(std::int64_t at = -1) : at_(at) {}
+  void on_start(std::int64_t done, std::int64_t) override { started = done; }
+  void on_step(std::int64_t done, double) override {
+    if (done == at_) stop = true;
+  }
+  void on_metrics(const ordered_json&) override { ++lines; }
+
+  std::atomic<bool> stop{false};
+  std::int64_t started = -1;
+  int lines = 0;
+
+ private:
+  std::int64_t at_;
+};
+
+Request request(const std::string& method, int learners = 4) {
+  Request request;
+  request.task = "synthetic";
+  request.method = method;
+  request.learners = learners;
+  request.steps = 70;
+  return request;
+}
+
+Ending run(const Request& request, const Place& place, Stopper& stopper) {
+  Processes processes(60s);
+  return train(request, place, processes, stopper.stop, stopper);
+}
+
+/// What two runs of the same configuration have in common: all but the time they took.
+ordered_json timeless(ordered_json json) {
+  for (const char* key : {"seconds", "peak_bytes", "bytes_per_rank"}) json.erase(key);
+  return json;
+}
+
+void expect_same(const fs::path& a, const fs::path& b) {
+  const RunFolder one = RunFolder::open(a);
+  const RunFolder other = RunFolder::open(b);
+  EXPECT_EQ(timeless(one.result()), timeless(other.result()));
+  ASSERT_EQ(one.metrics().size(), other.metrics().size());
+  for (std::size_t i = 0; i < one.metrics().size(); ++i) {
+    EXPECT_EQ(timeless(one.metrics()[i]), timeless(other.metrics()[i]));
+  }
+}
+
+class TrainerTest : public testing::TestWithParam<const char*> {
+ protected:
+  Folder folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Methods, TrainerTest,
+                         testing::Values("dense", "scalecom,rate=10,warmup=5,check=conserve",
+                                         "scalecom,rate=10,select=random",
+                                         "scalecom,rate=10,leaders=sharded,values=bf16"));
+
+TEST_P(TrainerTest, ResumedEqualsUninterrupted) {
+  Stopper whole;
+  const Place straight{folder_ / "straight", {}, {}, {}};
+  EXPECT_TRUE(run(request(GetParam()), straight, whole).is_complete());
+  EXPECT_EQ(whole.lines, 3);
+
+  const Place place{folder_ / "stopped", {}, 25, {}};
+  Stopper first(13);
+  EXPECT_EQ(run(request(GetParam()), place, first).done,
+            14);  // learners hear of it in the next step
+  const Place resume{{}, folder_ / "stopped", 25, {}};
+  Stopper second(40);
+  EXPECT_EQ(run({}, resume, second).done, 41);
+  EXPECT_EQ(second.started, 14);
+  Stopper last;
+  EXPECT_TRUE(run({}, resume, last).is_complete());
+  expect_same(folder_ / "straight", folder_ / "stopped");
+}
+
+TEST_P(TrainerTest, GoesOnFromTheLastCheckpointAfterACrash) {
+  Stopper whole;
+  run(request(GetParam()), {folder_ / "straight", {}, {}, {}}, whole);
+
+  // A crash at step 60: what was written after the checkpoint of step 50 is still there.
+  Stopper first(59);
+  run(request(GetParam()), {folder_ / "crashed", {}, 25, {}}, first);
+  fs::remove_all(RunFolder::open(folder_ / "crashed").last_checkpoint()->path);
+  fs::create_directories(folder_ / "crashed/checkpoints/unfinished/memories");
+  RunFolder::open(folder_ / "crashed").append({{"step", 60}});
+  Stopper second;
+  EXPECT_TRUE(run({}, {{}, folder_ / "crashed", {}, {}}, second).is_complete());
+  EXPECT_EQ(second.started, 50);
+  expect_same(folder_ / "straight", folder_ / "crashed");
+}
+
+TEST_P(TrainerTest, ThreadsDoNotChangeAnything) {
+  Stopper stopper;
+  run(request(GetParam()), {folder_ / "one", {}, {}, 1}, stopper);
+  run(request(GetParam()), {folder_ / "four", {}, {}, 4}, stopper);
+  expect_same(folder_ / "one", folder_ / "four");
+}
+
+TEST(TrainerCountsTest, BytesAndRates) {
+  const Folder folder;
+  Stopper stopper;
+  run(request("dense"), {folder / "dense", {}, {}, {}}, stopper);
+  const auto dense = RunFolder::open(folder / "dense").result();
+  EXPECT_DOUBLE_EQ(dense["effective_rate"], 1);
+  EXPECT_DOUBLE_EQ(dense["bytes_per_rank_step"], dense_bytes_per_rank_step(dense["parameters"], 4));
+  for (const char* key : {"task", "method", "learners", "seed", "metric", "value", "steps",
+                          "seconds", "bytes_per_rank_step", "effective_rate", "peak_bytes"}) {
+    EXPECT_TRUE(dense.contains(key)) << key;
+  }
+
+  run(request("scalecom,rate=100,warmup=20"), {folder / "sparse", {}, {}, {}}, stopper);
+  EXPECT_GT(RunFolder::open(folder / "sparse").result()["effective_rate"], 2);
+
+  run(request("dense", 1), {folder / "alone", {}, {}, {}}, stopper);
+  const auto alone = RunFolder::open(folder / "alone").result();
+  EXPECT_EQ(alone["bytes_per_rank_step"], 0);
+  EXPECT_TRUE(alone["effective_rate"].is_null());
+}
+
+TEST(TrainerEndTest, ACompleteRunIsLeftAsItIs) {
+  const Folder folder;
+  Stopper stopper;
+  run(request("dense", 2), {folder / "run", {}, {}, {}}, stopper);
+  const auto result = RunFolder::open(folder / "run").result();
+  Stopper again;
+  EXPECT_TRUE(run({}, {{}, folder / "run", {}, {}}, again).is_complete());
+  EXPECT_EQ(again.started, -1);
+  EXPECT_EQ(RunFolder::open(folder / "run").result(), result);
+}
+
+TEST(TrainerEndTest, DivergenceIsAnError) {
+  const Folder folder;
+  Stopper stopper;
+  Request wild = request("dense", 2);
+  wild.learning_rate = 1e30;
+  EXPECT_THROW(run(wild, {folder / "run", {}, {}, {}}, stopper), scalecom::core::CheckError);
+}
+
+TEST(TrainerEndTest, ADamagedCheckpointIsRefusedByName) {
+  const Folder folder;
+  Stopper stopper(20);
+  run(request("scalecom,rate=10"), {folder / "run", {}, {}, {}}, stopper);
+  const auto checkpoint = RunFolder::open(folder / "run").last_checkpoint()->path;
+  fs::resize_file(checkpoint / "model.safetensors", 100);
+  Stopper again;
+  const std::string message = message_of<scalecom::core::UsageError>([&] {
+    run({}, {{}, folder / "run", {}, {}}, again);
+  });
+  EXPECT_NE(message.find("model.safetensors"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace train

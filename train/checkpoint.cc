@@ -1,0 +1,112 @@
+#include "train/checkpoint.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/state/memory_file.h"
+#include "scalecom/state/safetensors.h"
+#include "train/run_folder.h"
+
+namespace train {
+namespace {
+
+namespace core = scalecom::core;
+namespace fs = std::filesystem;
+namespace state = scalecom::state;
+
+constexpr const char* kModel = "model.safetensors";
+constexpr const char* kStanding = "standing.json";
+constexpr const char* kMemories = "memories";
+
+/// Calls part(name in the file, tensor, its place) for all that makes up the model.
+template <typename Part>
+void for_each_part(Replica& replica, const Part& part) {
+  const std::pair<const char*, std::span<float>> arrays[] = {{"weights/", replica.weights()},
+                                                             {"momentum/", replica.momentum()}};
+  for (const auto& [prefix, array] : arrays) {
+    std::size_t at = 0;
+    for (const auto& tensor : replica.task().tensors()) {
+      const auto elements = static_cast<std::size_t>(tensor.elements());
+      part(prefix + tensor.name, tensor, array.subspan(at, elements));
+      at += elements;
+    }
+  }
+}
+
+}  // namespace
+
+void write_standing(const fs::path& folder, const Standing& standing) {
+  nlohmann::ordered_json tallies;
+  for (const Tally& tally : standing.tallies) {
+    tallies.push_back({{"sent", tally.sent}, {"counted", tally.counted}, {"steps", tally.steps}});
+  }
+  write_json(folder / kStanding, {{"step", standing.step},
+                                  {"seconds", standing.seconds},
+                                  {"loss", standing.loss},
+                                  {"losses", standing.losses},
+                                  {"traffic", tallies}});
+}
+
+Standing read_standing(const fs::path& folder, int learners) {
+  const auto json = read_json(folder / kStanding);
+  Standing standing;
+  try {
+    json.at("step").get_to(standing.step);
+    json.at("seconds").get_to(standing.seconds);
+    json.at("loss").get_to(standing.loss);
+    json.at("losses").get_to(standing.losses);
+    for (const auto& tally : json.at("traffic")) {
+      standing.tallies.push_back({tally.at("sent"), tally.at("counted"), tally.at("steps")});
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw core::UsageError(core::concat("[checkpoint] ", (folder / kStanding).string(),
+                                        " is damaged: ", error.what()));
+  }
+  if (standing.step < 0 || standing.tallies.size() != static_cast<std::size_t>(learners)) {
+    throw core::UsageError(core::concat("[checkpoint] ", (folder / kStanding).string(),
+                                        " is not of a run with ", learners, " learners"));
+  }
+  return standing;
+}
+
+void write_model(const fs::path& folder, Replica& replica, std::int64_t step) {
+  std::vector<state::TensorView> views;
+  for_each_part(replica, [&](std::string name, const auto& tensor, std::span<float> place) {
+    views.push_back({std::move(name), tensor.shape, place});
+  });
+  state::write_safetensors(folder / kModel, views, {{"step", std::to_string(step)}});
+}
+
+void read_model(const fs::path& folder, Replica& replica) {
+  const state::SafetensorsReader file(folder / kModel);
+  for_each_part(replica, [&](const std::string& name, const auto& tensor, std::span<float> place) {
+    if (file.tensor(name).shape != tensor.shape) {
+      throw core::UsageError(core::concat("[checkpoint] ", file.path().string(), ": '", name,
+                                          "' has another shape than in this model"));
+    }
+    file.read(name, place);
+  });
+}
+
+void write_memory(const fs::path& folder, int learner, int learners,
+                  const scalecom::methods::Method& method) {
+  state::Memories memories{method.spec(), method.steps(), {}, {}};
+  for (const auto& memory : method.memories())
+    memories.named.push_back({memory.name, memory.values});
+  state::save(folder / kMemories, learner, learners, memories);
+}
+
+void read_memory(const fs::path& folder, int learner, int learners,
+                 scalecom::methods::Method& method) {
+  state::Loaded loaded = state::load(folder / kMemories, learner, learners);
+  if (loaded.method != method.spec()) {
+    throw core::UsageError(core::concat("[checkpoint] ", (folder / kMemories).string(), " is of '",
+                                        loaded.method, "', not of '", method.spec(), "'"));
+  }
+  method.restore(loaded.step, std::move(loaded.memories));
+}
+
+}  // namespace train

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "scalecom/layout/layout.h"
+#include "scalecom/methods/method.h"
+#include "train/replica.h"
+#include "train/tally.h"
+
+namespace train {
+
+/// Where a run stands, besides its model and memories.
+struct Standing {
+  std::int64_t step = 0;  ///< steps done
+  double seconds = 0;     ///< that they took
+  double loss = 0;        ///< summed over `losses` steps since the last line of metrics
+  std::int64_t losses = 0;
+  std::vector<Tally> tallies;  ///< by learner
+};
+
+/// A checkpoint is a folder of plain files: standing.json, model.safetensors (weights/NAME and
+/// momentum/NAME) and memories/, which scalecom/state writes. One learner writes the first two,
+/// each its own memory. Failures of the system are core::IoError.
+void write_standing(const std::filesystem::path& folder, const Standing& standing);
+void write_model(const std::filesystem::path& folder, Replica& replica, std::int64_t step);
+void write_memory(const std::filesystem::path& folder, int learner, int learners,
+                  const scalecom::methods::Method& method);
+
+/// core::UsageError, naming the file, where one is missing, damaged or not of this run.
+Standing read_standing(const std::filesystem::path& folder, int learners);
+void read_model(const std::filesystem::path& folder, Replica& replica);
+void read_memory(const std::filesystem::path& folder, int learner, int learners,
+                 scalecom::methods::Method& method);
+
+}  // namespace train

@@ -1,0 +1,110 @@
+#include "train/config.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/methods/method.h"
+
+namespace train {
+namespace {
+
+namespace core = scalecom::core;
+
+constexpr int kMostLearners = 1024;
+
+template <typename T>
+void check_range(const char* option, T value, T low, T high) {
+  if (value >= low && value <= high) return;
+  throw core::UsageError(
+      core::concat("[train] ", option, " ", value, " is out of range; give ", low, " to ", high));
+}
+
+void check_positive(const char* option, double value) {
+  if (value > 0 && std::isfinite(value)) return;
+  throw core::UsageError(
+      core::concat("[train] ", option, " ", value, " is out of range; give a number over 0"));
+}
+
+}  // namespace
+
+Config resolve(const Request& request) {
+  const tasks::Recipe recipe = tasks::recipe(request.task);
+  check_range("--learners", request.learners, 1, kMostLearners);
+  Config config;
+  config.task = request.task;
+  config.method = request.method;
+  config.spec = scalecom::methods::make(request.method)->spec();
+  config.learners = request.learners;
+  check_range<std::int64_t>("--seed", request.seed, 0, std::numeric_limits<std::int64_t>::max());
+  config.seed = static_cast<std::uint64_t>(request.seed);
+  if (!request.data.empty()) config.data = std::filesystem::absolute(request.data);
+  config.batch = request.batch.value_or(recipe.batch);
+  check_range<std::int64_t>("--batch", config.batch, 1, 1 << 20);
+  const double samples = static_cast<double>(config.batch) * config.learners;
+  config.learning_rate = request.learning_rate.value_or(
+      recipe.learning_rate * std::sqrt(samples / tasks::Recipe::kReferenceSamples));
+  check_positive("--lr", config.learning_rate);
+  config.learning_rate_warmup = recipe.learning_rate_warmup;
+  config.momentum = recipe.momentum;
+  config.weight_decay = recipe.weight_decay;
+  return config;
+}
+
+std::int64_t resolve_steps(const Request& request, const Config& config, std::int64_t samples) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  if (request.steps) {
+    check_range<std::int64_t>("--steps", *request.steps, 1, kMost);
+    return *request.steps;
+  }
+  const double epochs = request.epochs.value_or(tasks::recipe(config.task).epochs);
+  check_positive("--epochs", epochs);
+  const double a_step = static_cast<double>(config.batch) * config.learners;
+  const double steps = std::ceil(epochs * static_cast<double>(samples) / a_step);
+  check_range<double>("--epochs, in steps,", steps, 1, kMost);
+  return static_cast<std::int64_t>(steps);
+}
+
+nlohmann::ordered_json to_json(const Config& config) {
+  return {{"task", config.task},
+          {"method", config.method},
+          {"spec", config.spec},
+          {"learners", config.learners},
+          {"seed", config.seed},
+          {"data", config.data.string()},
+          {"steps", config.steps},
+          {"batch", config.batch},
+          {"learning_rate", config.learning_rate},
+          {"learning_rate_warmup", config.learning_rate_warmup},
+          {"momentum", config.momentum},
+          {"weight_decay", config.weight_decay}};
+}
+
+Config config_from_json(const nlohmann::ordered_json& json) {
+  Config config;
+  try {
+    json.at("task").get_to(config.task);
+    json.at("method").get_to(config.method);
+    json.at("spec").get_to(config.spec);
+    json.at("learners").get_to(config.learners);
+    json.at("seed").get_to(config.seed);
+    config.data = json.at("data").get<std::string>();
+    json.at("steps").get_to(config.steps);
+    json.at("batch").get_to(config.batch);
+    json.at("learning_rate").get_to(config.learning_rate);
+    json.at("learning_rate_warmup").get_to(config.learning_rate_warmup);
+    json.at("momentum").get_to(config.momentum);
+    json.at("weight_decay").get_to(config.weight_decay);
+  } catch (const nlohmann::json::exception& error) {
+    throw core::UsageError(core::concat("[config] ", error.what()));
+  }
+  check_range("learners", config.learners, 1, kMostLearners);
+  check_range<std::int64_t>("batch", config.batch, 1, 1 << 20);
+  check_range<std::int64_t>("steps", config.steps, 1, 1'000'000'000);
+  check_positive("learning_rate", config.learning_rate);
+  return config;
+}
+
+}  // namespace train

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "train/optimizer.h"
+#include "train/tasks/tasks.h"
+
+namespace train {
+
+/// What is asked for; what is left out, the task's recipe decides.
+struct Request {
+  std::string task;
+  std::string method;
+  int learners = 1;
+  std::int64_t seed = 1;  ///< 0 or more
+  std::filesystem::path data;
+  std::optional<double> epochs;
+  std::optional<std::int64_t> steps;
+  std::optional<std::int64_t> batch;
+  std::optional<double> learning_rate;
+};
+
+/// Everything that decides what a run computes.
+struct Config {
+  std::string task;
+  std::string method;  ///< as it was asked for
+  std::string spec;    ///< the same with every option
+  int learners = 1;
+  std::uint64_t seed = 1;
+  std::filesystem::path data;  ///< absolute, or empty for the task's own
+  std::int64_t steps = 0;
+  std::int64_t batch = 1;  ///< a learner's mini-batch
+  double learning_rate = 0;
+  double learning_rate_warmup = 0;
+  double momentum = 0;
+  double weight_decay = 0;
+
+  tasks::Options task_options() const { return {data, seed, batch}; }
+  Sgd::Options sgd() const { return {momentum, weight_decay}; }
+  Schedule schedule() const { return {learning_rate, learning_rate_warmup, steps}; }
+};
+
+/// A configuration complete but for its steps. core::UsageError for a value that is out of range,
+/// an unknown task or a method that cannot be.
+Config resolve(const Request& request);
+
+/// Its steps, which follow from the size of the training set where epochs are asked for.
+std::int64_t resolve_steps(const Request& request, const Config& config, std::int64_t samples);
+
+nlohmann::ordered_json to_json(const Config& config);
+/// core::UsageError, saying what is wrong, for an object that to_json() cannot have made.
+Config config_from_json(const nlohmann::ordered_json& json);
+
+}  // namespace train

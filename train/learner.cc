@@ -1,0 +1,209 @@
+#include "train/learner.h"
+
+#include <cmath>
+#include <span>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/options.h"
+#include "scalecom/core/text.h"
+#include "scalecom/state/checksum.h"
+#include "train/machine.h"
+#include "train/together.h"
+
+namespace train {
+namespace {
+
+namespace comm = scalecom::comm;
+namespace core = scalecom::core;
+using nlohmann::ordered_json;
+
+/// The steps that a method sends dense at first, by its own option; 0 where it has none.
+std::int64_t warmup_of(const std::string& spec) {
+  for (const auto& [key, value] : core::OptionString::parse(spec).settings) {
+    if (key == "warmup") return std::stoll(value);
+  }
+  return 0;
+}
+
+std::string digest(std::span<const float> values) {
+  scalecom::state::Checksum sum;
+  while (!values.empty()) {
+    const auto block = std::min<std::size_t>(values.size(), scalecom::state::Checksum::kBlock);
+    sum.add(values.first(block));
+    values = values.subspan(block);
+  }
+  return sum.text();
+}
+
+ordered_json or_null(const std::optional<double>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+}  // namespace
+
+Learner::Learner(const Job& job, comm::Communicator& world)
+    : job_(job),
+      world_(world),
+      control_(world.split(0, world.rank())),
+      neighbours_(world.split(job.process, world.rank())),
+      method_(scalecom::methods::make(job.config.spec)),
+      layout_(scalecom::layout::make_layout(job.replica.task().tensors(), method_->rate_policy())),
+      order_(job.config.seed, job.replica.task().samples(), job.config.learners, job.config.batch),
+      samples_(static_cast<std::size_t>(job.config.batch)),
+      gradient_(layout_.elements()),
+      warmup_(warmup_of(job.config.spec)) {}
+
+void Learner::run() {
+  together(*control_, [&] { restore(); });
+  first_ = done_;
+  started_ = std::chrono::steady_clock::now();
+  if (is_first()) job_.observer.on_start(done_, job_.config.steps);
+  bool stop = false;
+  while (done_ < job_.config.steps && !stop) {
+    stop = step();
+    if (epoch_ended() || done_ == job_.config.steps) report_metrics();
+    if (checkpoint_due() || stop || done_ == job_.config.steps) write_checkpoint();
+  }
+  if (done_ == job_.config.steps) finish();
+}
+
+void Learner::restore() {
+  if (!job_.checkpoint) return;
+  const Standing standing = read_standing(*job_.checkpoint, job_.config.learners);
+  read_memory(*job_.checkpoint, world_.rank(), world_.size(), *method_);
+  if (neighbours_->rank() == 0) read_model(*job_.checkpoint, job_.replica);
+  tally_ = standing.tallies[static_cast<std::size_t>(world_.rank())];
+  loss_ = standing.loss;
+  losses_ = standing.losses;
+  seconds_before_ = standing.seconds;
+  done_ = standing.step;
+}
+
+bool Learner::step() {
+  order_.batch(world_.rank(), done_, samples_);
+  const auto elements = static_cast<std::size_t>(gradient_.size());
+  Shard shard{world_.rank(), done_, samples_, {gradient_.data(), elements}};
+  job_.replica.gradient(shard);
+
+  const std::int64_t before = world_.counters().total().sent;
+  method_->reduce(core::Buffer::of(gradient_.data(), gradient_.size()), layout_, world_);
+  tally_.add(world_.counters().total().sent - before, done_ >= warmup_ && done_ > first_);
+
+  struct Word {
+    double loss;
+    std::int64_t stop;
+  };
+  // Nobody gets past this before every learner has its gradient, so the weights may change then.
+  const auto words = gather(*control_, Word{shard.loss, job_.stop.load() ? 1 : 0});
+  double loss = 0;
+  bool stop = false;
+  for (const Word& word : words) {
+    loss += word.loss / static_cast<double>(words.size());
+    stop = stop || word.stop != 0;
+  }
+  if (!std::isfinite(loss)) {
+    throw core::CheckError(core::concat("[train] the loss is not finite at step ", done_,
+                                        ": training diverged; a lower --lr may help"));
+  }
+  if (neighbours_->rank() == 0) job_.replica.update(shard.gradient, done_);
+  neighbours_->barrier();
+  ++done_;
+  loss_ += loss;
+  ++losses_;
+  if (is_first()) job_.observer.on_step(done_, loss);
+  return stop;
+}
+
+Score Learner::evaluate() {
+  const auto part = comm::share(job_.replica.task().test_samples(), world_.size(), world_.rank());
+  Score sum;
+  for (const Score& score : gather(*control_, job_.replica.score(part.begin, part.end))) {
+    sum.loss += score.loss;
+    sum.hits += score.hits;
+    sum.samples += score.samples;
+  }
+  return sum;
+}
+
+void Learner::report_metrics() {
+  const Task& task = job_.replica.task();
+  const Score score = evaluate();
+  const auto tallies = gather(*control_, tally_);
+  together(*control_, [&] {
+    if (!is_first()) return;
+    const double epoch =
+        static_cast<double>(done_ * order_.samples_a_step()) / static_cast<double>(task.samples());
+    const ordered_json line{{"step", done_},
+                            {"epoch", epoch},
+                            {"loss", loss_ / static_cast<double>(losses_)},
+                            {"test_loss", score.loss / static_cast<double>(score.samples)},
+                            {"value", task.value(score)},
+                            {"bytes_per_rank", bytes_per_rank(tallies)},
+                            {"bytes_per_rank_step", or_null(bytes_per_rank_step(tallies))},
+                            {"seconds", seconds()}};
+    job_.folder.append(line);
+    job_.observer.on_metrics(line);
+  });
+  loss_ = 0;
+  losses_ = 0;
+}
+
+void Learner::write_checkpoint() {
+  const auto folder = job_.folder.unfinished_checkpoint();
+  const auto tallies = gather(*control_, tally_);
+  together(*control_, [&] {
+    if (is_first()) job_.folder.clear_unfinished_checkpoint();
+  });
+  together(*control_, [&] {
+    write_memory(folder, world_.rank(), world_.size(), *method_);
+    if (!is_first()) return;
+    write_model(folder, job_.replica, done_);
+    write_standing(folder, {done_, seconds(), loss_, losses_, tallies});
+  });
+  together(*control_, [&] {
+    if (is_first()) job_.folder.finish_checkpoint(done_);
+  });
+}
+
+void Learner::finish() {
+  const auto tallies = gather(*control_, tally_);
+  std::int64_t peak = 0;
+  for (const std::int64_t bytes : gather(*control_, peak_bytes())) peak = std::max(peak, bytes);
+  together(*control_, [&] {
+    if (!is_first()) return;
+    const Config& config = job_.config;
+    const double dense = dense_bytes_per_rank_step(layout_.elements(), config.learners);
+    const auto bytes = bytes_per_rank_step(tallies);
+    const bool sent = bytes.value_or(0) > 0;
+    const auto last = job_.folder.metrics().back();
+    job_.folder.write_result({{"task", config.task},
+                              {"method", config.method},
+                              {"learners", config.learners},
+                              {"seed", config.seed},
+                              {"metric", job_.replica.task().metric()},
+                              {"value", last["value"]},
+                              {"steps", config.steps},
+                              {"seconds", seconds()},
+                              {"bytes_per_rank_step", or_null(bytes)},
+                              {"effective_rate", sent ? ordered_json(dense / *bytes) : nullptr},
+                              {"peak_bytes", peak},
+                              {"loss", last["loss"]},
+                              {"parameters", layout_.elements()},
+                              {"weights", digest(job_.replica.weights())}});
+  });
+}
+
+bool Learner::epoch_ended() const {
+  return order_.epochs_after(done_) > order_.epochs_after(done_ - 1);
+}
+
+bool Learner::checkpoint_due() const {
+  return job_.checkpoint_every ? done_ % *job_.checkpoint_every == 0 : epoch_ended();
+}
+
+double Learner::seconds() const {
+  const std::chrono::duration<double> here = std::chrono::steady_clock::now() - started_;
+  return seconds_before_ + here.count();
+}
+
+}  // namespace train

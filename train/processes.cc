@@ -1,0 +1,69 @@
+#include "train/processes.h"
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
+
+#include "scalecom/comm/hybrid/hybrid.h"
+#include "scalecom/comm/inproc/inproc.h"
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "train/together.h"
+
+namespace train {
+namespace {
+
+namespace comm = scalecom::comm;
+namespace core = scalecom::core;
+
+std::vector<std::string> gather_texts(comm::Communicator& communicator, const std::string& mine) {
+  const auto sizes = gather(communicator, static_cast<std::int64_t>(mine.size()));
+  std::string all(static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), 0LL)), ' ');
+  communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                          sizes);
+  std::vector<std::string> texts;
+  std::size_t begin = 0;
+  for (const std::int64_t size : sizes) {
+    texts.push_back(all.substr(begin, static_cast<std::size_t>(size)));
+    begin += static_cast<std::size_t>(size);
+  }
+  return texts;
+}
+
+std::string first_difference(const std::string& here, const std::string& there) {
+  const auto ours = nlohmann::ordered_json::parse(here);
+  const auto theirs = nlohmann::ordered_json::parse(there);
+  for (const auto& [key, value] : ours.items()) {
+    if (!theirs.contains(key) || theirs[key] == value) continue;
+    return core::concat(key, " is ", value.dump(), " in process 0 and ", theirs[key].dump());
+  }
+  return "they are of different versions in process 0 and";
+}
+
+}  // namespace
+
+Processes::Processes(std::chrono::milliseconds deadline) : deadline_(deadline) {
+  if (comm::mpi::is_launched()) {
+    session_.emplace();
+    between_ = comm::mpi::make_communicator(deadline);
+  } else {
+    between_ = std::move(comm::inproc::make_world(1, deadline).front());
+  }
+}
+
+std::vector<std::unique_ptr<comm::Communicator>> Processes::make_world(int learners) {
+  return launched() ? comm::hybrid::make_world(learners, deadline_)
+                    : comm::inproc::make_world(learners, deadline_);
+}
+
+void Processes::compare(const std::string& settings) {
+  const auto texts = gather_texts(*between_, settings);
+  for (std::size_t process = 1; process < texts.size(); ++process) {
+    if (texts[process] == texts[0]) continue;
+    throw core::UsageError(core::concat("[train] the processes have different options: ",
+                                        first_difference(texts[0], texts[process]), " in process ",
+                                        process, "; give all of them the same"));
+  }
+}
+
+}  // namespace train

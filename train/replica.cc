@@ -1,0 +1,49 @@
+#include "train/replica.h"
+
+#include <utility>
+
+namespace train {
+
+/// Held while computing.
+class Replica::Seat {
+ public:
+  explicit Seat(Replica& replica) : replica_(replica) {
+    std::unique_lock lock(replica_.mutex_);
+    replica_.freed_.wait(lock, [this] { return replica_.free_ > 0; });
+    --replica_.free_;
+  }
+  ~Seat() {
+    {
+      const std::lock_guard lock(replica_.mutex_);
+      ++replica_.free_;
+    }
+    replica_.freed_.notify_one();
+  }
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+
+ private:
+  Replica& replica_;
+};
+
+Replica::Replica(std::unique_ptr<Task> task, const Config& config, int seats)
+    : task_(std::move(task)),
+      optimizer_(task_->tensors(), config.sgd()),
+      schedule_(config.schedule()),
+      free_(seats) {}
+
+void Replica::gradient(Shard& shard) {
+  const Seat seat(*this);
+  task_->gradients({&shard, 1});
+}
+
+Score Replica::score(std::int64_t begin, std::int64_t end) {
+  const Seat seat(*this);
+  return task_->score(begin, end);
+}
+
+void Replica::update(std::span<const float> mean_gradient, std::int64_t step) {
+  optimizer_.step(task_->weights(), mean_gradient, schedule_.rate(step));
+}
+
+}  // namespace train

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "train/config.h"
+#include "train/task.h"
+
+namespace train {
+
+/// A process's one copy of the model. Its weights are lent to as many learners at once as there are
+/// seats, each of whom computes alone in its own thread, so that the bits do not depend on how many
+/// there are. All calls may come from any thread.
+class Replica {
+ public:
+  Replica(std::unique_ptr<Task> task, const Config& config, int seats);
+
+  const Task& task() const { return *task_; }
+
+  void gradient(Shard& shard);
+  Score score(std::int64_t begin, std::int64_t end);
+
+  /// The optimizer's step `step` with the mean gradient. Every learner has its gradient of this
+  /// step, and none asks for the next before it returns.
+  void update(std::span<const float> mean_gradient, std::int64_t step);
+
+  /// The model and the optimizer, for checkpoints: between steps only.
+  std::span<float> weights() { return task_->weights(); }
+  std::span<float> momentum() { return optimizer_.momentum(); }
+
+ private:
+  class Seat;
+
+  std::unique_ptr<Task> task_;
+  Sgd optimizer_;
+  Schedule schedule_;
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  int free_;
+};
+
+}  // namespace train

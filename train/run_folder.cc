@@ -1,0 +1,197 @@
+#include "train/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <sstream>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/state/file.h"
+
+namespace train {
+namespace {
+
+namespace core = scalecom::core;
+namespace fs = std::filesystem;
+
+constexpr std::size_t kCheckpointsKept = 2;
+constexpr std::string_view kPrefix = "step-";
+
+void write_text(const fs::path& path, const std::string& text) {
+  scalecom::state::NewFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+/// Why a folder with something in it cannot become this run's.
+std::string occupied(const fs::path& path, const Config& wanted) {
+  const std::string name = path.string();
+  if (!fs::exists(path / "config.json")) {
+    return core::concat("[train] ", name, " is not empty; choose another --out");
+  }
+  const RunFolder present = RunFolder::open(path);
+  if (to_json(present.config()) != to_json(wanted)) {
+    return core::concat("[train] ", name, " holds another run ('", present.config().method,
+                        "', seed ", present.config().seed, "); choose another --out");
+  }
+  if (present.is_complete()) {
+    return core::concat("[train] ", name, " holds this run already, and it is complete: see ",
+                        "'scalecom inspect ", name, "', or choose another --out");
+  }
+  return core::concat("[train] ", name, " holds this run already, unfinished; go on with '",
+                      "scalecom train --resume ", name, "'");
+}
+
+/// The step of a checkpoint's folder, by its name.
+std::optional<std::int64_t> step_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const char* const end = name.data() + name.size();
+  std::int64_t step = 0;
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return step;
+}
+
+}  // namespace
+
+nlohmann::ordered_json read_json(const fs::path& path) {
+  std::ifstream file(path);
+  if (!file) throw core::UsageError(core::concat("[run] ", path.string(), " cannot be read"));
+  try {
+    return nlohmann::ordered_json::parse(file);
+  } catch (const nlohmann::json::exception&) {
+    throw core::UsageError(core::concat("[run] ", path.string(), " is damaged: it is not JSON"));
+  }
+}
+
+void write_json(const fs::path& path, const nlohmann::ordered_json& json) {
+  write_text(path, json.dump(2) + "\n");
+}
+
+RunFolder::RunFolder(fs::path path, Config config)
+    : path_(std::move(path)), config_(std::move(config)) {}
+
+RunFolder RunFolder::create(const fs::path& path, const Config& config) {
+  std::error_code error;
+  if (fs::exists(path, error) && (!fs::is_directory(path) || !fs::is_empty(path))) {
+    if (!fs::is_directory(path)) {
+      throw core::UsageError(
+          core::concat("[train] ", path.string(), " is a file; choose another --out"));
+    }
+    throw core::UsageError(occupied(path, config));
+  }
+  try {
+    fs::create_directories(path / "checkpoints");
+    write_json(path / "config.json", to_json(config));
+  } catch (const fs::filesystem_error& failure) {
+    throw core::UsageError(core::concat("[train] ", path.string(), " cannot be written: ",
+                                        failure.code().message(), "; choose another --out"));
+  } catch (const core::IoError& failure) {
+    throw core::UsageError(core::concat(failure.what(), "; choose another --out"));
+  }
+  return {path, config};
+}
+
+RunFolder RunFolder::open(const fs::path& path) {
+  const fs::path file = path / "config.json";
+  if (!fs::is_regular_file(file)) {
+    throw core::UsageError(core::concat(
+        "[run] ", path.string(), " holds no run: it has no config.json; a run is the folder ",
+        "that --out named"));
+  }
+  try {
+    return {path, config_from_json(read_json(file))};
+  } catch (const core::UsageError& error) {
+    throw core::UsageError(core::concat("[run] ", file.string(), " is damaged: ", error.what()));
+  }
+}
+
+bool RunFolder::is_complete() const {
+  return fs::exists(path_ / "result.json");
+}
+
+nlohmann::ordered_json RunFolder::result() const {
+  return read_json(path_ / "result.json");
+}
+
+void RunFolder::write_result(const nlohmann::ordered_json& result) {
+  write_json(path_ / "result.json", result);
+}
+
+std::vector<nlohmann::ordered_json> RunFolder::metrics() const {
+  std::vector<nlohmann::ordered_json> lines;
+  std::ifstream file(path_ / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    auto json = nlohmann::ordered_json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) break;
+    lines.push_back(std::move(json));
+  }
+  return lines;
+}
+
+void RunFolder::append(const nlohmann::ordered_json& line) {
+  const fs::path path = path_ / "metrics.jsonl";
+  std::ofstream file(path, std::ios::app);
+  file << line.dump() << std::endl;
+  if (!file) throw core::IoError(core::concat("[run] ", path.string(), " cannot be written"));
+}
+
+void RunFolder::forget_metrics_after(std::int64_t step) {
+  std::ostringstream kept;
+  for (const auto& line : metrics()) {
+    if (line["step"].get<std::int64_t>() <= step) kept << line.dump() << '\n';
+  }
+  write_text(path_ / "metrics.jsonl", kept.str());
+}
+
+std::vector<RunFolder::Checkpoint> RunFolder::checkpoints() const {
+  std::vector<Checkpoint> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path_ / "checkpoints", error)) {
+    if (const auto step = step_of(entry.path())) found.push_back({*step, entry.path()});
+  }
+  std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.step < b.step; });
+  return found;
+}
+
+std::optional<RunFolder::Checkpoint> RunFolder::last_checkpoint() const {
+  auto all = checkpoints();
+  if (all.empty()) return std::nullopt;
+  return all.back();
+}
+
+fs::path RunFolder::unfinished_checkpoint() const {
+  return path_ / "checkpoints" / "unfinished";
+}
+
+void RunFolder::clear_unfinished_checkpoint() {
+  std::error_code error;
+  fs::remove_all(unfinished_checkpoint(), error);
+  if (!error) fs::create_directories(unfinished_checkpoint(), error);
+  if (error) {
+    throw core::IoError(core::concat("[run] ", unfinished_checkpoint().string(),
+                                     " cannot be written: ", error.message()));
+  }
+}
+
+void RunFolder::finish_checkpoint(std::int64_t step) {
+  const fs::path name = path_ / "checkpoints" / fmt::format("{}{:09}", kPrefix, step);
+  std::error_code error;
+  fs::remove_all(name, error);
+  fs::rename(unfinished_checkpoint(), name, error);
+  if (error) {
+    throw core::IoError(
+        core::concat("[run] ", name.string(), " cannot be written: ", error.message()));
+  }
+  auto all = checkpoints();
+  for (std::size_t i = 0; i + kCheckpointsKept < all.size(); ++i)
+    fs::remove_all(all[i].path, error);
+}
+
+}  // namespace train

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <vector>
+
+#include "train/config.h"
+
+namespace train {
+
+/// A run on the disk:
+///     config.json      what decides the run, written first
+///     metrics.jsonl    a line for each epoch, and for the last step
+///     checkpoints/     step-000000469 and so on, the last two
+///     result.json      when the run is complete
+/// Every file but metrics.jsonl appears whole or not at all, and so does a checkpoint's folder.
+class RunFolder {
+ public:
+  /// A new run. core::UsageError where the folder cannot be written, or is not empty.
+  static RunFolder create(const std::filesystem::path& path, const Config& config);
+  /// One that is there. core::UsageError where it is no run, or its configuration is damaged.
+  static RunFolder open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  const Config& config() const { return config_; }
+
+  bool is_complete() const;
+  /// core::UsageError where it is damaged.
+  nlohmann::ordered_json result() const;
+  void write_result(const nlohmann::ordered_json& result);
+
+  /// The lines, without one that was cut short.
+  std::vector<nlohmann::ordered_json> metrics() const;
+  void append(const nlohmann::ordered_json& line);
+  /// Forgets the lines after `step`, which training will write again.
+  void forget_metrics_after(std::int64_t step);
+
+  struct Checkpoint {
+    std::int64_t step = 0;
+    std::filesystem::path path;
+  };
+  /// In the order of steps.
+  std::vector<Checkpoint> checkpoints() const;
+  std::optional<Checkpoint> last_checkpoint() const;
+  /// Where the checkpoint of `step` is written until it is complete; empty, made anew by rank 0.
+  std::filesystem::path unfinished_checkpoint() const;
+  void clear_unfinished_checkpoint();
+  /// Gives the checkpoint its name, and removes all but the last two.
+  void finish_checkpoint(std::int64_t step);
+
+ private:
+  RunFolder(std::filesystem::path path, Config config);
+
+  std::filesystem::path path_;
+  Config config_;
+};
+
+/// Reads a JSON file; core::UsageError, naming it, where it is missing or not JSON.
+nlohmann::ordered_json read_json(const std::filesystem::path& path);
+/// Writes one, whole or not at all.
+void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json);
+
+}  // namespace train

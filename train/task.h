@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "scalecom/layout/layout.h"
+
+namespace train {
+
+/// One learner's part of a step.
+struct Shard {
+  int learner = 0;
+  std::int64_t step = 0;
+  std::span<const std::int64_t> samples;  ///< of the training set
+  std::span<float> gradient;              ///< out: of the mean loss over the samples
+  double loss = 0;                        ///< out: that mean
+};
+
+/// How well some samples of the test set are done: sums over them.
+struct Score {
+  double loss = 0;
+  double hits = 0;  ///< what the metric counts
+  std::int64_t samples = 0;
+};
+
+/// What is trained: one replica of a model, its data and its loss. Every learner of a process uses
+/// the same replica. gradients() and score() may be called by many threads at once, each with its
+/// own arguments; what comes out depends on the weights and the arguments alone. Flat arrays follow
+/// the order of tensors().
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  /// What is measured, for people: "test accuracy (%)", and its value for all of the test set.
+  virtual std::string metric() const = 0;
+  virtual double value(const Score& all) const = 0;
+  /// The sizes of the training and the test set.
+  virtual std::int64_t samples() const = 0;
+  virtual std::int64_t test_samples() const = 0;
+  virtual std::span<const scalecom::layout::Tensor> tensors() const = 0;
+  /// What gradients() and score() compute with; written only while nobody calls them.
+  virtual std::span<float> weights() = 0;
+
+  /// Losses and gradients of any number of learners. Given several at once, a task may compute them
+  /// together, with the same result.
+  virtual void gradients(std::span<Shard> shards) const = 0;
+  /// The samples [begin, end) of the test set.
+  virtual Score score(std::int64_t begin, std::int64_t end) const = 0;
+};
+
+}  // namespace train

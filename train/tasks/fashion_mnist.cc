@@ -1,0 +1,119 @@
+#include "train/tasks/fashion_mnist.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "train/data/idx.h"
+#include "train/tasks/classification.h"
+
+namespace train::tasks::fashion_mnist {
+namespace {
+
+namespace core = scalecom::core;
+namespace fs = std::filesystem;
+
+constexpr const char* kInstalled = "/usr/share/datasets/fashion-mnist";
+constexpr std::int64_t kSide = 28;
+constexpr int kClasses = 10;
+// Mean and deviation of the training set's grey values, of which white is 1.
+constexpr float kMean = 0.2860F;
+constexpr float kDeviation = 0.3530F;
+
+/// Grey values, mirrored half of the time in training.
+class Pictures final : public Examples {
+ public:
+  Pictures(data::ByteArray images, data::ByteArray labels)
+      : images_(std::move(images.data)), labels_(std::move(labels.data)) {}
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  std::int64_t label(std::int64_t sample) const override {
+    return labels_[static_cast<std::size_t>(sample)];
+  }
+  void copy(std::int64_t sample, std::span<float> out) const override {
+    const std::uint8_t* const from = images_.data() + sample * kSide * kSide;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = (static_cast<float>(from[i]) / 255 - kMean) / kDeviation;
+    }
+  }
+  void copy_varied(std::int64_t sample, std::uint64_t noise, std::span<float> out) const override {
+    copy(sample, out);
+    if ((noise & 1) == 0) return;
+    for (std::int64_t row = 0; row < kSide; ++row) {
+      float* const begin = out.data() + row * kSide;
+      std::reverse(begin, begin + kSide);
+    }
+  }
+
+ private:
+  std::vector<std::uint8_t> images_;
+  std::vector<std::uint8_t> labels_;
+};
+
+/// The file of this name, gzipped or not.
+fs::path find(const fs::path& folder, const std::string& name) {
+  const fs::path plain = folder / name;
+  return fs::exists(plain) ? plain : folder / (name + ".gz");
+}
+
+std::unique_ptr<Examples> read(const fs::path& folder, const std::string& part) {
+  const fs::path images_path = find(folder, part + "-images-idx3-ubyte");
+  const fs::path labels_path = find(folder, part + "-labels-idx1-ubyte");
+  data::ByteArray images = data::read_idx(images_path, 3);
+  data::ByteArray labels = data::read_idx(labels_path, 1);
+  if (images.shape[1] != kSide || images.shape[2] != kSide) {
+    throw core::UsageError(core::concat("[data] ", images_path.string(), " holds pictures of ",
+                                        images.shape[1], " x ", images.shape[2],
+                                        "; 28 x 28 are expected"));
+  }
+  if (images.shape[0] != labels.shape[0]) {
+    throw core::UsageError(core::concat("[data] ", labels_path.string(), " has ", labels.shape[0],
+                                        " labels for ", images.shape[0], " pictures"));
+  }
+  if (*std::max_element(labels.data.begin(), labels.data.end()) >= kClasses) {
+    throw core::UsageError(core::concat("[data] ", labels_path.string(),
+                                        " has a label over 9; Fashion-MNIST has ten kinds"));
+  }
+  return std::make_unique<Pictures>(std::move(images), std::move(labels));
+}
+
+}  // namespace
+
+Recipe recipe() {
+  Recipe recipe;
+  // Small mini-batches, for many steps: what compression loses, it loses in runs of few steps.
+  recipe.epochs = 10;
+  recipe.batch = 16;
+  recipe.learning_rate = 0.07;
+  recipe.learning_rate_warmup = 0.25;
+  return recipe;
+}
+
+std::unique_ptr<Task> make(const Options& options) {
+  models::Network::Options network;
+  network.input = {1, kSide, kSide};
+  // The first layer and the biases, which travel dense, are a thousandth of the weights.
+  network.layers = {models::convolution("conv1", 16, 3),
+                    models::relu_pool(),
+                    models::convolution("conv2", 32, 3),
+                    models::relu_pool(),
+                    models::linear("fc1", 256),
+                    models::relu(),
+                    models::linear("fc2", 10)};
+  network.batch = options.batch;
+  network.seed = options.seed;
+
+  const fs::path folder = options.data.empty() ? fs::path(kInstalled) : options.data;
+  try {
+    auto training = read(folder, "train");
+    return make_classification(network, std::move(training), read(folder, "t10k"));
+  } catch (const core::UsageError& error) {
+    throw core::UsageError(core::concat(
+        error.what(), "; get the files with 'apt-get install dataset-fashion-mnist', or give the ",
+        "folder that has them with --data"));
+  }
+}
+
+}  // namespace train::tasks::fashion_mnist

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "train/task.h"
+#include "train/tasks/tasks.h"
+
+namespace train::tasks::synthetic {
+
+/// Gaussian clusters made from the seed, and a small network of three layers: for tests.
+Recipe recipe();
+/// core::UsageError where a data folder is given.
+std::unique_ptr<Task> make(const Options& options);
+
+}  // namespace train::tasks::synthetic

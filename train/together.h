@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "scalecom/comm/communicator.h"
+
+namespace train {
+
+/// Everybody's value, in the order of ranks.
+template <typename T>
+std::vector<T> gather(scalecom::comm::Communicator& communicator, const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> all(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(std::as_bytes(std::span(&mine, 1)),
+                          std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+/// Runs `body` at every rank and returns when it has worked at all of them. Where it failed
+/// anywhere, every rank throws the same: the error of the lowest rank that has one, by its own
+/// type. A core::PeerError of `body` is thrown as it is, at once: who has lost a peer cannot tell
+/// it.
+void together(scalecom::comm::Communicator& communicator, const std::function<void()>& body);
+
+}  // namespace train

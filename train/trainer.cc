@@ -1,0 +1,134 @@
+#include "train/trainer.h"
+
+#include <exception>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/core/thread_pool.h"
+#include "train/run_folder.h"
+#include "train/together.h"
+
+namespace train {
+namespace {
+
+namespace comm = scalecom::comm;
+namespace core = scalecom::core;
+
+/// Runs the learners of this process, a thread each, until all have ended. The first error that is
+/// not merely about peers is thrown again.
+std::int64_t run_learners(const Job& job, std::vector<std::unique_ptr<comm::Communicator>> ends) {
+  std::vector<std::exception_ptr> failures(ends.size());
+  std::int64_t done = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < failures.size(); ++i) {
+      // The thread owns its end, so that the others learn at once when it is gone.
+      threads.emplace_back([&, i, end = std::move(ends[i])]() mutable {
+        try {
+          const auto world = std::move(end);
+          Learner learner(job, *world);
+          learner.run();
+          if (i == 0) done = learner.done();
+        } catch (...) {
+          failures[i] = std::current_exception();
+        }
+      });
+    }
+  }
+  std::exception_ptr about_peers;
+  for (const std::exception_ptr& failure : failures) {
+    if (!failure) continue;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const core::PeerError&) {
+      if (!about_peers) about_peers = failure;
+    }
+  }
+  if (about_peers) std::rethrow_exception(about_peers);
+  return done;
+}
+
+void check_division(const Config& config, const Processes& processes) {
+  if (config.learners >= processes.size()) return;
+  throw core::UsageError(core::concat("[train] ", config.learners,
+                                      " learners cannot be divided over ", processes.size(),
+                                      " processes; give at least one learner a process"));
+}
+
+/// What a process has made ready on its own.
+struct Prepared {
+  Config config;
+  std::unique_ptr<Task> task;
+  std::optional<RunFolder> folder;  ///< of a run to go on with
+  std::optional<RunFolder::Checkpoint> checkpoint;
+};
+
+Prepared prepare(const Request& request, const Place& place, const Processes& processes) {
+  Prepared ready;
+  if (place.resume) {
+    ready.folder = RunFolder::open(*place.resume);
+    ready.config = ready.folder->config();
+    ready.checkpoint = ready.folder->last_checkpoint();
+    check_division(ready.config, processes);
+    if (!ready.folder->is_complete()) {
+      ready.task = tasks::make(ready.config.task, ready.config.task_options());
+    }
+    return ready;
+  }
+  ready.config = resolve(request);
+  check_division(ready.config, processes);
+  ready.task = tasks::make(ready.config.task, ready.config.task_options());
+  ready.config.steps = resolve_steps(request, ready.config, ready.task->samples());
+  return ready;
+}
+
+/// What all processes have to share. Each may have its data elsewhere.
+std::string shared_settings(const Prepared& ready, const Place& place) {
+  nlohmann::ordered_json settings = to_json(ready.config);
+  settings.erase("data");
+  settings["out"] = std::filesystem::weakly_canonical(place.resume.value_or(place.out)).string();
+  settings["resume from step"] = ready.checkpoint ? ready.checkpoint->step : 0;
+  return settings.dump();
+}
+
+/// The run's folder, which the first process makes or tidies and the others open.
+RunFolder open_folder(Prepared& ready, const Place& place, Processes& processes) {
+  together(processes.between(), [&] {
+    if (!processes.first()) return;
+    if (!ready.folder) ready.folder = RunFolder::create(place.out, ready.config);
+    ready.folder->forget_metrics_after(ready.checkpoint ? ready.checkpoint->step : 0);
+  });
+  together(processes.between(), [&] {
+    if (!ready.folder) ready.folder = RunFolder::open(place.out);
+  });
+  return *ready.folder;
+}
+
+}  // namespace
+
+Ending train(const Request& request, const Place& place, Processes& processes,
+             const std::atomic<bool>& stop, Observer& observer) {
+  Prepared ready;
+  together(processes.between(), [&] { ready = prepare(request, place, processes); });
+  processes.compare(shared_settings(ready, place));
+  const Config& config = ready.config;
+  if (ready.folder && ready.folder->is_complete()) {
+    return {*place.resume, config.steps, config.steps};
+  }
+  RunFolder folder = open_folder(ready, place, processes);
+  Replica replica(std::move(ready.task), config, place.threads.value_or(core::pool_threads()));
+  Job job{config, replica, folder, observer, stop, processes.rank(), place.checkpoint_every, {}};
+  if (ready.checkpoint) job.checkpoint = ready.checkpoint->path;
+
+  std::int64_t done = 0;
+  auto world = processes.make_world(config.learners);
+  together(processes.between(), [&] { done = run_learners(job, std::move(world)); });
+  return {folder.path(), done, config.steps};
+}
+
+}  // namespace train

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "train/config.h"
+#include "train/learner.h"
+#include "train/processes.h"
+
+namespace train {
+
+/// Where a run is kept, and how it is run: what its result does not depend on.
+struct Place {
+  std::filesystem::path out;                     ///< of a new run
+  std::optional<std::filesystem::path> resume;   ///< a run to go on with, instead
+  std::optional<std::int64_t> checkpoint_every;  ///< steps; nothing for each epoch
+  std::optional<int> threads;                    ///< learners that a process has compute at once
+};
+
+struct Ending {
+  std::filesystem::path run;
+  std::int64_t done = 0;
+  std::int64_t steps = 0;
+  bool is_complete() const { return done == steps; }
+};
+
+/// Trains, with the learners divided over the processes, each of which calls it with the same
+/// arguments. A run that is complete is left as it is. `request` is not looked at when resuming.
+///
+/// Where any process fails, all of them throw the same, except for core::PeerError: then processes
+/// are lost, and the caller ends the job. Setting `stop` in any process ends the run after the step
+/// under way, with a checkpoint.
+Ending train(const Request& request, const Place& place, Processes& processes,
+             const std::atomic<bool>& stop, Observer& observer);
+
+}  // namespace train
