@@ -19,17 +19,18 @@ std::atomic<std::size_t> largest_request = 0;
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+// Not inlined: GCC 12 would see one half of a pair without the other, and warn.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   std::size_t seen = largest_request;
   while (seen < size && !largest_request.compare_exchange_weak(seen, size)) {
   }
   if (void* data = std::malloc(size == 0 ? 1 : size)) return data;
   throw std::bad_alloc();
 }
-void operator delete(void* data) noexcept {
+[[gnu::noinline]] void operator delete(void* data) noexcept {
   std::free(data);
 }
-void operator delete(void* data, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* data, std::size_t) noexcept {
   std::free(data);
 }
 
