@@ -51,8 +51,9 @@ int main(int argc, char** argv) {
     return program.exit(wanted);
   } catch (const CLI::ParseError& error) {
     if (argc > 1 && argv[1][0] != '-' && program.get_subcommands().empty()) {
-      std::vector<std::string> names;
-      for (const cli::Command& command : commands) names.push_back(command.app->get_name());
+      std::vector<std::string> names(commands.size());
+      std::transform(commands.begin(), commands.end(), names.begin(),
+                     [](const cli::Command& command) { return command.app->get_name(); });
       return cli::report("scalecom",
                          scalecom::core::concat("'", argv[1], "' is not a command; there are ",
                                                 scalecom::core::join(names)),

@@ -24,9 +24,9 @@ def test_any_division_gives_the_same_bits(folder):
 
 
 def test_a_run_may_be_resumed_with_another_division(folder):
-    expect_ok(run(*train(folder / "straight", "--steps", 1000)[1:]))
+    expect_ok(run(*train(folder / "straight", "--steps", 5000)[1:]))
     out = folder / "stopped"
-    process = start(*train(out, "--steps", 1000, "--checkpoint-every", 20),
+    process = start(*train(out, "--steps", 5000, "--checkpoint-every", 20),
                     program=(MPIRUN, "--oversubscribe", "-n", "2"))
     wait_for(lambda: checkpoints(out), "a checkpoint")
     process.send_signal(signal.SIGINT)

@@ -64,6 +64,11 @@ struct ReluPool : torch::autograd::Function<ReluPool> {
   }
 };
 
+/// Each sample as one row, a place's channels after the other's.
+at::Tensor rows(const at::Tensor& x) {
+  return x.dim() == 4 ? x.permute({0, 2, 3, 1}).flatten(1) : x;
+}
+
 /// Keeps torch to the calling thread. OpenMP has that number for each thread, so each asks once.
 void compute_alone() {
   thread_local bool asked = false;
@@ -107,10 +112,10 @@ struct Network::Impl {
   Shape describe(const Layer& layer, const Shape& in) {
     switch (layer.kind) {
       case Layer::Kind::kConvolution:
-        add(layer, {layer.outputs, in.channels, layer.kernel, layer.kernel}, in.height * in.width);
+        add(layer, {layer.kernel, layer.kernel, in.channels, layer.outputs}, in.height * in.width);
         return {layer.outputs, in.height, in.width};
       case Layer::Kind::kLinear:
-        add(layer, {layer.outputs, in.elements()}, 1);
+        add(layer, {in.elements(), layer.outputs}, 1);
         return {layer.outputs};
       case Layer::Kind::kReluPool:
         return {in.channels, in.height / 2, in.width / 2};
@@ -132,7 +137,7 @@ struct Network::Impl {
     std::int64_t begin = 0;
     for (const Tensor& tensor : tensors) {
       if (tensor.shape.size() > 1) {
-        const auto fan_in = static_cast<double>(tensor.elements() / tensor.shape.front());
+        const auto fan_in = static_cast<double>(tensor.elements() / tensor.shape.back());
         const auto bound = static_cast<float>(std::sqrt(6 / fan_in));
         const std::uint64_t seed = core::combine(options.seed, core::hash(tensor.name));
         for (std::int64_t i = 0; i < tensor.elements(); ++i) {
@@ -162,11 +167,11 @@ struct Network::Impl {
     for (const Layer& layer : options.layers) {
       switch (layer.kind) {
         case Layer::Kind::kConvolution:
-          x = at::conv2d(x, next[0], next[1], 1, layer.kernel / 2);
+          x = at::conv2d(x, next[0].permute({3, 2, 0, 1}), next[1], 1, layer.kernel / 2);
           next += 2;
           break;
         case Layer::Kind::kLinear:
-          x = at::linear(x.flatten(1), next[0], next[1]);
+          x = at::addmm(next[1], rows(x), next[0]);
           next += 2;
           break;
         case Layer::Kind::kRelu:
@@ -177,7 +182,7 @@ struct Network::Impl {
           break;
       }
     }
-    return x.flatten(1);
+    return x;
   }
 
   Options options;

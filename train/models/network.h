@@ -10,7 +10,10 @@
 
 namespace train::models {
 
-/// One layer of a network that runs from front to back. Layers with a name have weights and a bias.
+/// One layer of a network that runs from front to back; the last is linear. Layers with a name have
+/// a bias and weights, the outputs' index the fastest: (height, width, inputs, outputs) or (inputs,
+/// outputs). A chunk of them is then about one input, and the largest of it goes to the output that
+/// needs it most; the other way round a chunk may lie in an output that is switched off.
 struct Layer {
   enum class Kind : std::uint8_t { kConvolution, kLinear, kRelu, kReluPool };
 

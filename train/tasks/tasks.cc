@@ -1,5 +1,6 @@
 #include "train/tasks/tasks.h"
 
+#include <algorithm>
 #include <array>
 
 #include "scalecom/core/error.h"
@@ -30,8 +31,9 @@ const Entry& find(const std::string& name) {
 }  // namespace
 
 std::vector<std::string> names() {
-  std::vector<std::string> names;
-  for (const Entry& entry : kEntries) names.emplace_back(entry.name);
+  std::vector<std::string> names(kEntries.size());
+  std::transform(kEntries.begin(), kEntries.end(), names.begin(),
+                 [](const Entry& entry) { return entry.name; });
   return names;
 }
 

@@ -50,10 +50,10 @@ TEST(NetworkTest, DescribesItsTensors) {
   const auto tensors = network.tensors();
   ASSERT_EQ(tensors.size(), 8U);
   EXPECT_EQ(tensors[0].name, "conv1.weight");
-  EXPECT_EQ(tensors[0].shape, (std::vector<std::int64_t>{4, 1, 3, 3}));
+  EXPECT_EQ(tensors[0].shape, (std::vector<std::int64_t>{3, 3, 1, 4}));
   EXPECT_EQ(tensors[0].flops_per_gradient, 2 * 64 * 3);
   EXPECT_EQ(tensors[2].flops_per_gradient, 2 * 16 * 3);
-  EXPECT_EQ(tensors[4].shape, (std::vector<std::int64_t>{6, 12}));
+  EXPECT_EQ(tensors[4].shape, (std::vector<std::int64_t>{12, 6}));
   EXPECT_EQ(tensors[4].flops_per_gradient, 2 * 3);
   EXPECT_EQ(tensors[7].name, "fc2.bias");
   EXPECT_EQ(network.weights().size(), 36U + 4 + 108 + 3 + 72 + 6 + 30 + 5);
