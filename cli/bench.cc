@@ -70,9 +70,10 @@ std::string to_table(const bench::StepPlan& plan, const bench::StepFigures& figu
 int run_step(const StepCommand& command) {
   command.json.check();
   Progress progress;
-  progress.start(0, command.plan.repeats);
-  const bench::StepFigures figures = bench::measure_step(
-      command.plan, [&](int done, int /*all*/) { progress.update(done, "timing"); });
+  const bench::StepFigures figures = bench::measure_step(command.plan, [&](int done, int all) {
+    if (done == 1) progress.start(done, all);
+    progress.update(done, "timing");
+  });
   progress.clear();
   command.json.write(to_json(command.plan, figures));
   if (!figures.verified) {

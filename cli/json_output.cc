@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -18,6 +19,9 @@ void JsonOutput::add_to(CLI::App& command) {
 
 void JsonOutput::check() const {
   if (path_.empty() || takes_stdout()) return;
+  if (std::filesystem::is_directory(path_)) {
+    throw scalecom::core::UsageError("[json] " + path_ + " is a folder; choose another --json");
+  }
   try {
     const scalecom::state::NewFile attempt(path_);
   } catch (const scalecom::core::IoError& error) {

@@ -6,7 +6,7 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "scalecom/state/memory_file.h"
+#include "scalecom/state/method_state.h"
 #include "scalecom/state/safetensors.h"
 #include "train/run_folder.h"
 
@@ -93,20 +93,12 @@ void read_model(const fs::path& folder, Replica& replica) {
 
 void write_memory(const fs::path& folder, int learner, int learners,
                   const scalecom::methods::Method& method) {
-  state::Memories memories{method.spec(), method.steps(), {}, {}};
-  for (const auto& memory : method.memories())
-    memories.named.push_back({memory.name, memory.values});
-  state::save(folder / kMemories, learner, learners, memories);
+  state::save_method(folder / kMemories, method, learner, learners);
 }
 
 void read_memory(const fs::path& folder, int learner, int learners,
                  scalecom::methods::Method& method) {
-  state::Loaded loaded = state::load(folder / kMemories, learner, learners);
-  if (loaded.method != method.spec()) {
-    throw core::UsageError(core::concat("[checkpoint] ", (folder / kMemories).string(), " is of '",
-                                        loaded.method, "', not of '", method.spec(), "'"));
-  }
-  method.restore(loaded.step, std::move(loaded.memories));
+  state::load_method(folder / kMemories, method, learner, learners);
 }
 
 }  // namespace train

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <span>
 
+#include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/checksum.h"
 #include "train/machine.h"
-#include "train/together.h"
 
 namespace train {
 namespace {
@@ -54,7 +54,7 @@ Learner::Learner(const Job& job, comm::Communicator& world)
       warmup_(warmup_of(job.config.spec)) {}
 
 void Learner::run() {
-  together(*control_, [&] { restore(); });
+  comm::together(*control_, [&] { restore(); });
   first_ = done_;
   started_ = std::chrono::steady_clock::now();
   if (is_first()) job_.observer.on_start(done_, job_.config.steps);
@@ -94,7 +94,7 @@ bool Learner::step() {
     std::int64_t stop;
   };
   // Nobody gets past this before every learner has its gradient, so the weights may change then.
-  const auto words = gather(*control_, Word{shard.loss, job_.stop.load() ? 1 : 0});
+  const auto words = comm::gather(*control_, Word{shard.loss, job_.stop.load() ? 1 : 0});
   double loss = 0;
   bool stop = false;
   for (const Word& word : words) {
@@ -117,7 +117,7 @@ bool Learner::step() {
 Score Learner::evaluate() {
   const auto part = comm::share(job_.replica.task().test_samples(), world_.size(), world_.rank());
   Score sum;
-  for (const Score& score : gather(*control_, job_.replica.score(part.begin, part.end))) {
+  for (const Score& score : comm::gather(*control_, job_.replica.score(part.begin, part.end))) {
     sum.loss += score.loss;
     sum.hits += score.hits;
     sum.samples += score.samples;
@@ -128,8 +128,8 @@ Score Learner::evaluate() {
 void Learner::report_metrics() {
   const Task& task = job_.replica.task();
   const Score score = evaluate();
-  const auto tallies = gather(*control_, tally_);
-  together(*control_, [&] {
+  const auto tallies = comm::gather(*control_, tally_);
+  comm::together(*control_, [&] {
     if (!is_first()) return;
     const double epoch =
         static_cast<double>(done_ * order_.samples_a_step()) / static_cast<double>(task.samples());
@@ -150,26 +150,27 @@ void Learner::report_metrics() {
 
 void Learner::write_checkpoint() {
   const auto folder = job_.folder.unfinished_checkpoint();
-  const auto tallies = gather(*control_, tally_);
-  together(*control_, [&] {
+  const auto tallies = comm::gather(*control_, tally_);
+  comm::together(*control_, [&] {
     if (is_first()) job_.folder.clear_unfinished_checkpoint();
   });
-  together(*control_, [&] {
+  comm::together(*control_, [&] {
     write_memory(folder, world_.rank(), world_.size(), *method_);
     if (!is_first()) return;
     write_model(folder, job_.replica, done_);
     write_standing(folder, {done_, seconds(), loss_, losses_, tallies});
   });
-  together(*control_, [&] {
+  comm::together(*control_, [&] {
     if (is_first()) job_.folder.finish_checkpoint(done_);
   });
 }
 
 void Learner::finish() {
-  const auto tallies = gather(*control_, tally_);
+  const auto tallies = comm::gather(*control_, tally_);
   std::int64_t peak = 0;
-  for (const std::int64_t bytes : gather(*control_, peak_bytes())) peak = std::max(peak, bytes);
-  together(*control_, [&] {
+  for (const std::int64_t bytes : comm::gather(*control_, peak_bytes()))
+    peak = std::max(peak, bytes);
+  comm::together(*control_, [&] {
     if (!is_first()) return;
     const Config& config = job_.config;
     const double dense = dense_bytes_per_rank_step(layout_.elements(), config.learners);

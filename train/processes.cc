@@ -6,9 +6,9 @@
 
 #include "scalecom/comm/hybrid/hybrid.h"
 #include "scalecom/comm/inproc/inproc.h"
+#include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "train/together.h"
 
 namespace train {
 namespace {
@@ -17,7 +17,7 @@ namespace comm = scalecom::comm;
 namespace core = scalecom::core;
 
 std::vector<std::string> gather_texts(comm::Communicator& communicator, const std::string& mine) {
-  const auto sizes = gather(communicator, static_cast<std::int64_t>(mine.size()));
+  const auto sizes = comm::gather(communicator, static_cast<std::int64_t>(mine.size()));
   std::string all(static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), 0LL)), ' ');
   communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                           sizes);

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/core/thread_pool.h"
 #include "train/run_folder.h"
-#include "train/together.h"
 
 namespace train {
 namespace {
@@ -98,12 +98,12 @@ std::string shared_settings(const Prepared& ready, const Place& place) {
 
 /// The run's folder, which the first process makes or tidies and the others open.
 RunFolder open_folder(Prepared& ready, const Place& place, Processes& processes) {
-  together(processes.between(), [&] {
+  comm::together(processes.between(), [&] {
     if (!processes.first()) return;
     if (!ready.folder) ready.folder = RunFolder::create(place.out, ready.config);
     ready.folder->forget_metrics_after(ready.checkpoint ? ready.checkpoint->step : 0);
   });
-  together(processes.between(), [&] {
+  comm::together(processes.between(), [&] {
     if (!ready.folder) ready.folder = RunFolder::open(place.out);
   });
   return *ready.folder;
@@ -114,7 +114,7 @@ RunFolder open_folder(Prepared& ready, const Place& place, Processes& processes)
 Ending train(const Request& request, const Place& place, Processes& processes,
              const std::atomic<bool>& stop, Observer& observer) {
   Prepared ready;
-  together(processes.between(), [&] { ready = prepare(request, place, processes); });
+  comm::together(processes.between(), [&] { ready = prepare(request, place, processes); });
   processes.compare(shared_settings(ready, place));
   const Config& config = ready.config;
   if (ready.folder && ready.folder->is_complete()) {
@@ -127,7 +127,7 @@ Ending train(const Request& request, const Place& place, Processes& processes,
 
   std::int64_t done = 0;
   auto world = processes.make_world(config.learners);
-  together(processes.between(), [&] { done = run_learners(job, std::move(world)); });
+  comm::together(processes.between(), [&] { done = run_learners(job, std::move(world)); });
   return {folder.path(), done, config.steps};
 }
 

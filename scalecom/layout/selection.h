@@ -40,8 +40,9 @@ inline Cut cut(const Slice& slice, const Selection& selection) {
   const auto kept_of = [&](std::int64_t elements) {
     return std::max<std::int64_t>(1, std::llround(static_cast<double>(elements) / slice.rate));
   };
-  // Any finite rate is allowed; no slice is longer than the bound.
-  Cut cut{slice.length, std::llround(std::clamp(slice.rate, 1.0, 0x1p62)), 1, 0};
+  // Any finite rate is allowed; no chunk is longer than its slice.
+  const auto longest = static_cast<double>(std::max<std::int64_t>(1, slice.length));
+  Cut cut{slice.length, std::llround(std::clamp(slice.rate, 1.0, longest)), 1, 0};
   if (selection.kind == Selection::Kind::kTop) {
     cut.chunk = selection.chunk;
     cut.keep = kept_of(cut.chunk);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
@@ -137,9 +138,7 @@ void Conservation::close(ScaleComBucket& bucket, kernels::Filter filter, bool se
     mine.magnitude += w * std::abs(item_values_[i]);
     mean += w * bucket.values()[i];
   }
-  std::vector<Verdict> all(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(std::as_bytes(std::span(&mine, 1)),
-                          std::as_writable_bytes(std::span(all)));
+  const std::vector<Verdict> all = comm::gather(communicator, mine);
   double total = 0;
   double magnitude = 0;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {

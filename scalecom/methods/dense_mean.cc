@@ -10,7 +10,8 @@
 
 namespace scalecom::methods {
 
-bool DenseMean::operator()(const core::Buffer& grad, comm::Communicator& communicator) {
+bool DenseMean::operator()(const core::Buffer& grad, comm::Communicator& communicator,
+                           const Add& add) {
   const kernels::Table& table = kernels::table();
   const bool wide_already = grad.dtype == core::DType::kFloat32;
   if (!wide_already && wide_.size() < grad.elements) {
@@ -21,16 +22,28 @@ bool DenseMean::operator()(const core::Buffer& grad, comm::Communicator& communi
   for_each_block(grad.elements, [&](std::int64_t begin, std::int64_t end) {
     table.load(element(grad, begin), grad.dtype, end - begin, factor, wide + begin);
   });
+  if (add) add(wide, factor);
   communicator.all_reduce({wide, static_cast<std::size_t>(grad.elements)});
-  std::atomic<bool> finite{true};
-  for_each_block(grad.elements, [&](std::int64_t begin, std::int64_t end) {
-    if (!table.load(wide + begin, core::DType::kFloat32, end - begin, 1.0F, wide + begin)) {
-      finite.store(false, std::memory_order_relaxed);
-    }
-    if (!wide_already) {
+  const bool finite = all_finite({wide, static_cast<std::size_t>(grad.elements)}, 1.0F);
+  if (!finite) {
+    fill_nan(grad);
+  } else if (!wide_already) {
+    for_each_block(grad.elements, [&](std::int64_t begin, std::int64_t end) {
       table.store(wide + begin, end - begin, 1.0F, element(grad, begin), grad.dtype);
-    }
-  });
+    });
+  }
+  return finite;
+}
+
+bool all_finite(std::span<float> numbers, float factor) {
+  const kernels::Table& table = kernels::table();
+  std::atomic<bool> finite{true};
+  for_each_block(static_cast<std::int64_t>(numbers.size()),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   float* part = numbers.data() + begin;
+                   if (!table.load(part, core::DType::kFloat32, end - begin, factor, part))
+                     finite = false;
+                 });
   return finite;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 
 #include "scalecom/comm/communicator.h"
 #include "scalecom/core/aligned_array.h"
@@ -12,12 +14,17 @@ namespace scalecom::methods {
 /// PyTorch's reducer does, so that the result has the bits of training without a hook.
 class DenseMean {
  public:
-  /// Returns whether all of the mean is finite.
-  bool operator()(const core::Buffer& grad, comm::Communicator& communicator);
+  /// `add(gradient, factor)` may add to the gradient in fp32, already scaled by `factor`. Returns
+  /// whether all of the mean is finite; where it is not, the whole bucket has become NaN.
+  using Add = std::function<void(float* gradient, float factor)>;
+  bool operator()(const core::Buffer& grad, comm::Communicator& communicator, const Add& add = {});
 
  private:
   core::AlignedArray<float> wide_;  // for 16-bit gradients
 };
+
+/// Scales the numbers; whether all of them are finite then.
+bool all_finite(std::span<float> numbers, float factor);
 
 /// Every element becomes NaN: what a bucket looks like in which some rank met one.
 void fill_nan(const core::Buffer& grad);

@@ -2,6 +2,7 @@
 
 #include "scalecom/kernels/kernels.h"
 #include "scalecom/methods/blocks.h"
+#include "scalecom/methods/dense_mean.h"
 #include "scalecom/methods/narrow_mean.h"
 
 namespace scalecom::methods {
@@ -31,7 +32,12 @@ class Half final : public Method {
     for_each_block(grad.elements, [&](std::int64_t begin, std::int64_t end) {
       table.load(element(grad, begin), grad.dtype, end - begin, 1.0F, wide_.data() + begin);
     });
-    mean_({wide_.data(), static_cast<std::size_t>(grad.elements)}, type, communicator);
+    const std::span<float> wide(wide_.data(), static_cast<std::size_t>(grad.elements));
+    mean_(wide, type, communicator);
+    if (!all_finite(wide, 1.0F)) {
+      fill_nan(grad);
+      return;
+    }
     for_each_block(grad.elements, [&](std::int64_t begin, std::int64_t end) {
       table.store(wide_.data() + begin, end - begin, 1.0F, element(grad, begin), grad.dtype);
     });

@@ -21,6 +21,15 @@ float* MemoryStore::of(const std::string& name, std::int64_t length) {
   return memories_.emplace(name, core::AlignedArray<float>(length)).first->second.data();
 }
 
+void MemoryStore::set_aside(const std::string& name) {
+  if (auto node = memories_.extract(name)) aside_.insert(std::move(node));
+}
+
+void MemoryStore::bring_back() {
+  memories_.merge(aside_);
+  aside_.clear();
+}
+
 void MemoryStore::scale(float factor) {
   for (auto& [name, memory] : memories_) {
     for (float& value : memory) value *= factor;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
@@ -54,14 +55,6 @@ std::string differences(const std::vector<std::array<std::uint64_t, 3>>& digests
   return core::join(lines, "; ");
 }
 
-template <typename T>
-std::vector<T> gather(const T& mine, comm::Communicator& communicator) {
-  std::vector<T> all(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(std::as_bytes(std::span(&mine, 1)),
-                          std::as_writable_bytes(std::span(all)));
-  return all;
-}
-
 }  // namespace
 
 core::Work Method::start(const core::Buffer& grad, const layout::Layout& layout,
@@ -97,12 +90,12 @@ void Method::agree(const layout::Layout& layout, comm::Communicator& communicato
       core::combine(layout.fingerprint(), static_cast<std::uint64_t>(communicator.size()));
   if (communicator.size() == 1 || agreed_.contains(key)) return;
   const std::string text = spec();
-  const auto digests = gather<std::array<std::uint64_t, 3>>(
-      {core::hash(text), layout.fingerprint(), static_cast<std::uint64_t>(step)}, communicator);
+  const auto digests = comm::gather<std::array<std::uint64_t, 3>>(
+      communicator, {core::hash(text), layout.fingerprint(), static_cast<std::uint64_t>(step)});
   const bool same = std::all_of(digests.begin(), digests.end(),
                                 [&](const auto& digest) { return digest == digests.front(); });
   if (!same) {
-    const auto statements = gather(statement(text, layout, step), communicator);
+    const auto statements = comm::gather(communicator, statement(text, layout, step));
     throw core::UsageError(core::concat(
         "[reduce] the ranks are not about to do the same: ", differences(digests, statements),
         "; give every rank the same options and tensors"));

@@ -1,6 +1,6 @@
 #include "scalecom/methods/narrow_mean.h"
 
-#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "scalecom/kernels/kernels.h"
@@ -72,7 +72,7 @@ void NarrowMean::sum_owned(core::DType type, int size, std::int64_t begin, std::
   const auto ranks = static_cast<float>(size);
   for (std::int64_t i = begin; i < end; ++i) {
     const float mean = core::round_to(type, sum_[i] * (1.0F / ranks));
-    rounding_[i] = sum_[i] - ranks * mean;
+    rounding_[i] = std::fma(-ranks, mean, sum_[i]);
     narrow_[owned_.begin + i] = core::to_bits16(type, mean);
   }
 }

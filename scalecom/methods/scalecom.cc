@@ -70,8 +70,8 @@ class ScaleCom final : public Method {
   void settle_rounding(ScaleComBucket& bucket);
   void put(ScaleComBucket& bucket, const ChunkRange& led);
   void refuse(ScaleComBucket& bucket);
-  void fold_memories(const BucketShape& shape, const core::Buffer& grad);
-  void drop_folded(const BucketShape& shape);
+  void fold_memory(const BucketShape::DensePart& part, float factor, float* gradient);
+  void set_aside_folded(const BucketShape& shape);
 
   ScaleComOptions options_;
   MemoryStore memories_;
@@ -100,18 +100,25 @@ ScaleComBucket& ScaleCom::bucket_of(const layout::Layout& layout, std::int64_t s
 
 // Buckets that the last step did not use belong to an older layout.
 void ScaleCom::begin_step(std::int64_t step) {
+  memories_.forget_aside();
   std::erase_if(buckets_, [step](const auto& item) { return item.second.step() < step - 1; });
 }
 
 void ScaleCom::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                              comm::Communicator& communicator, std::int64_t step) {
   ScaleComBucket& bucket = bucket_of(layout, step);
-  fold_memories(bucket.shape(), grad);
   bucket.begin(grad, step);
   if (bucket.shape().items > 0) {
     reduce_compressed(bucket, communicator);
-  } else if (dense_mean_(grad, communicator)) {
-    drop_folded(bucket.shape());
+    return;
+  }
+  const auto fold = [&](float* gradient, float factor) {
+    for (const BucketShape::DensePart& part : bucket.shape().dense_parts) {
+      fold_memory(part, factor, gradient + part.offset);
+    }
+  };
+  if (dense_mean_(grad, communicator, fold)) {
+    set_aside_folded(bucket.shape());
   } else {
     refuse(bucket);
   }
@@ -134,7 +141,7 @@ void ScaleCom::reduce_compressed(ScaleComBucket& bucket, comm::Communicator& com
   if (sent) {
     settle_rounding(bucket);
     put(bucket, led);
-    drop_folded(bucket.shape());
+    set_aside_folded(bucket.shape());
   } else {
     bucket.put_back();
   }
@@ -221,10 +228,12 @@ void ScaleCom::take(ScaleComBucket& bucket, const ChunkRange& led) {
 
 bool ScaleCom::load_dense(ScaleComBucket& bucket, int ranks) {
   bool finite = true;
+  const float factor = 1.0F / static_cast<float>(ranks);
   for (const BucketShape::DensePart& part : bucket.shape().dense_parts) {
-    finite &=
-        kernels::table().load(element(bucket.grad(), part.offset), bucket.grad().dtype, part.length,
-                              1.0F / static_cast<float>(ranks), bucket.rest().data() + part.place);
+    float* place = bucket.rest().data() + part.place;
+    finite &= kernels::table().load(element(bucket.grad(), part.offset), bucket.grad().dtype,
+                                    part.length, factor, place);
+    fold_memory(part, factor, place);
   }
   return finite;
 }
@@ -232,7 +241,6 @@ bool ScaleCom::load_dense(ScaleComBucket& bucket, int ranks) {
 // The message becomes its mean. Returns whether every rank's bucket, and every sum, was finite:
 // all ranks see the same bits, so all give the same answer.
 bool ScaleCom::sum(ScaleComBucket& bucket, comm::Communicator& communicator) {
-  const kernels::Table& table = kernels::table();
   const std::span<float> values = bucket.values();
   const std::span<float> rest = bucket.rest();
   float factor = 1.0F;
@@ -243,16 +251,8 @@ bool ScaleCom::sum(ScaleComBucket& bucket, comm::Communicator& communicator) {
     narrow_mean_(values, options_.value_type(), communicator);
     communicator.all_reduce(rest);
   }
-  const auto finite = [&table](std::span<float> part, float times) {
-    std::atomic<bool> all{true};
-    for_each_block(static_cast<std::int64_t>(part.size()), [&](std::int64_t at, std::int64_t end) {
-      float* numbers = part.data() + at;
-      if (!table.load(numbers, core::DType::kFloat32, end - at, times, numbers)) all = false;
-    });
-    return all.load();
-  };
-  const bool values_finite = finite(values, factor);
-  const bool rest_finite = finite(rest, 1.0F);
+  const bool values_finite = all_finite(values, factor);
+  const bool rest_finite = all_finite(rest, 1.0F);
   return values_finite && rest_finite && rest.back() == 0.0F;
 }
 
@@ -297,32 +297,28 @@ void ScaleCom::refuse(ScaleComBucket& bucket) {
   if (options_.nonfinite == ScaleComOptions::kError) {
     throw core::CheckError(core::concat("[scalecom] step ", bucket.step(),
                                         ": a gradient of some rank is not finite; nothing was "
-                                        "sent, and the memories are as they were"));
+                                        "sent, and what is finite stays in the memories"));
   }
 }
 
-// A slice that is dense now and was compressed before sends all that its memory holds.
-void ScaleCom::fold_memories(const BucketShape& shape, const core::Buffer& grad) {
-  const kernels::Table& table = kernels::table();
-  for (const BucketShape::DensePart& part : shape.dense_parts) {
-    const float* memory = memories_.find(part.name, part.length);
-    if (memory == nullptr) continue;
-    std::vector<float> whole(static_cast<std::size_t>(part.length));
-    void* at = element(grad, part.offset);
-    table.load(at, grad.dtype, part.length, 1.0F, whole.data());
-    for (std::size_t i = 0; i < whole.size(); ++i) whole[i] += memory[i] / options_.filter().beta;
-    table.store(whole.data(), part.length, 1.0F, at, grad.dtype);
-  }
+// A slice that is dense now and was compressed before sends all that its memory holds. `gradient`
+// is its fp32 gradient, already scaled by `factor`.
+void ScaleCom::fold_memory(const BucketShape::DensePart& part, float factor, float* gradient) {
+  const float* memory = memories_.find(part.name, part.length);
+  if (memory == nullptr) return;
+  const float beta = options_.filter().beta;
+  for (std::int64_t i = 0; i < part.length; ++i) gradient[i] += memory[i] / beta * factor;
 }
 
-void ScaleCom::drop_folded(const BucketShape& shape) {
+void ScaleCom::set_aside_folded(const BucketShape& shape) {
   for (const BucketShape::DensePart& part : shape.dense_parts) {
-    memories_.drop(part.name);
+    memories_.set_aside(part.name);
     books_.forget(part.name);
   }
 }
 
 void ScaleCom::undo() {
+  memories_.bring_back();
   for (auto& [key, bucket] : buckets_) {
     if (bucket.step() != steps() - 1 || !bucket.was_sent()) continue;
     bucket.put_back();

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <limits>
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
@@ -93,6 +94,12 @@ void ScaleComOptions::read(const core::OptionString& options) {
     throw core::UsageError(core::concat(
         "[scalecom] leaders=sharded divides the chunks among the ranks, and select=",
         selection_text(changed.select), " has none to divide; allowed: select=chunk or chunk:C"));
+  }
+  // The kernels compute in fp32, where a smaller number is 0 or loses digits.
+  constexpr auto kLeast = std::numeric_limits<float>::min();
+  if (changed.filter().beta < kLeast || changed.filter().decay < kLeast) {
+    throw core::UsageError(core::concat("[scalecom] beta and decay are at least ",
+                                        core::shortest(kLeast), ", the least normal fp32 number"));
   }
   changed.rates.rate = changed.rate;
   *this = changed;

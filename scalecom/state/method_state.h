@@ -20,4 +20,9 @@ void save_method(const std::filesystem::path& folder, const methods::Method& met
 void load_method(const std::filesystem::path& folder, methods::Method& method,
                  comm::Communicator& communicator);
 
+/// The same of one rank alone, for callers that bring the ranks together themselves.
+void save_method(const std::filesystem::path& folder, const methods::Method& method, int rank,
+                 int world);
+void load_method(const std::filesystem::path& folder, methods::Method& method, int rank, int world);
+
 }  // namespace scalecom::state

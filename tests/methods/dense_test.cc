@@ -38,9 +38,7 @@ TEST(Dense, NotFiniteIsSeenEverywhere) {
   gradients[2][7] = -INFINITY;
   world.reduce(gradients, layout_of({{10, 1}}));
   for (const auto& result : gradients) {
-    EXPECT_TRUE(std::isnan(result[4]));
-    EXPECT_TRUE(std::isinf(result[7]));
-    EXPECT_EQ(result[0], 1.0F);
+    for (const float value : result) EXPECT_TRUE(std::isnan(value));
   }
 }
 

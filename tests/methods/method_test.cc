@@ -61,6 +61,8 @@ TEST(Registry, RefusalsSayWhatIsAllowed) {
                                 "scalecom,rate=0.5",
                                 "scalecom,rate=100x",
                                 "scalecom,beta=0",
+                                "scalecom,beta=1e-300",
+                                "scalecom,decay=1e-39",
                                 "scalecom,beta=-1",
                                 "scalecom,beta=1.01",
                                 "scalecom,decay=0",

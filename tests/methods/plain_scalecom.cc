@@ -103,7 +103,7 @@ std::vector<float> PlainScaleCom::step(const Gradients& gradients) {
     if (rules_.values != core::DType::kFloat32) {
       // The owner of the item rounded the sum, and keeps what that left over.
       const auto owner = static_cast<std::size_t>(owner_of(item, set_.size()));
-      const float rest = sum - static_cast<float>(ranks_) * mean[i];
+      const float rest = std::fma(-static_cast<float>(ranks_), mean[i], sum);
       memories_[owner][i] = std::fma(rules_.beta, rest, memories_[owner][i]);
     }
   }

@@ -170,6 +170,28 @@ TEST(Undo, LeavesTheMemoriesAsIfNothingHadBeenSent) {
   }
 }
 
+// A slice that turned dense sent its whole memory; taken back, the memory is there again.
+TEST(Undo, BringsBackAMemoryThatWentOutDense) {
+  const layout::Layout compressed = layout_of({{200, 10}, {50, 5}});
+  for (const layout::Layout& dense :
+       {layout_of({{200, 1}, {50, 5}}), layout_of({{200, 1}, {50, 1}})}) {
+    World world(2, "scalecom,beta=0.5");
+    std::mt19937 random(33);
+    Gradients gradients = testing::normal(2, 250, random);
+    world.reduce(gradients, compressed);
+    const auto before = memories_of(world);
+    gradients.assign(2, std::vector<float>(250, 0.0F));
+    world.reduce(gradients, dense);
+    for (std::size_t i = 0; i < 200; ++i) {
+      EXPECT_FLOAT_EQ(gradients[0][i], before[0][i] + before[2][i]) << "m / beta, averaged";
+    }
+    EXPECT_NE(world.method(0).memories().size(), 2U);
+    world.run([&](int rank) { world.method(rank).undo(); });
+    EXPECT_EQ(memories_of(world)[0], before[0]);
+    EXPECT_EQ(world.method(1).memories().size(), 2U);
+  }
+}
+
 TEST(Undo, OfABucketThatWasRefusedChangesNothing) {
   const layout::Layout x({{"x", 0, 100, 10}});
   const layout::Layout y({{"y", 0, 100, 10}});

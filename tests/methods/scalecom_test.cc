@@ -165,6 +165,24 @@ TEST(ScaleCom, RandomSetsAreSharedEvenAndNew) {
   EXPECT_GT(first_positions.size(), 4U) << "a new draw each step";
 }
 
+// A rate may be larger than its tensor: then one value is sent.
+TEST(ScaleCom, AnyFiniteRateWorks) {
+  for (const double rate : {33.0, 1e6, 0x1p32, 0x1p40, 0x1p60, 1e300}) {
+    for (const std::string spec :
+         {"scalecom,beta=1", "scalecom,beta=1,leaders=sharded", "scalecom,beta=1,select=chunk:7",
+          "scalecom,beta=1,select=exact", "scalecom,beta=1,select=random"}) {
+      World world(3, spec);
+      Gradients gradients(3, std::vector<float>(32, 1.0F));
+      for (auto& one : gradients) one[5] = 3.0F;
+      world.reduce(gradients, layout_of({{32, rate}}));
+      EXPECT_TRUE(same_bits(gradients[0], gradients[2]));
+      const auto sent =
+          std::count_if(gradients[0].begin(), gradients[0].end(), [](float x) { return x != 0; });
+      EXPECT_EQ(sent, spec.find("chunk:7") != std::string::npos ? 5 : 1) << spec << " " << rate;
+    }
+  }
+}
+
 TEST(ScaleCom, WarmUpIsDense) {
   std::mt19937 random(6);
   const layout::Layout layout = mixed_layout();

@@ -41,8 +41,8 @@ struct ReluPool : torch::autograd::Function<ReluPool> {
     const at::Tensor x = given.contiguous(at::MemoryFormat::ChannelsLast);
     const std::int64_t height = x.size(2) / 2;
     const std::int64_t width = x.size(3) / 2;
-    const at::Tensor out = at::empty({x.size(0), x.size(1), height, width},
-                                     x.options().memory_format(at::MemoryFormat::ChannelsLast));
+    at::Tensor out = at::empty({x.size(0), x.size(1), height, width},
+                               x.options().memory_format(at::MemoryFormat::ChannelsLast));
     const at::Tensor source = at::empty_like(out, at::kInt);
     relu_pool(x.const_data_ptr<float>(), x.size(0) * height, width, x.size(1),
               out.mutable_data_ptr<float>(), source.mutable_data_ptr<Source>());
@@ -137,8 +137,8 @@ struct Network::Impl {
     std::int64_t begin = 0;
     for (const Tensor& tensor : tensors) {
       if (tensor.shape.size() > 1) {
-        const auto fan_in = static_cast<double>(tensor.elements() / tensor.shape.back());
-        const auto bound = static_cast<float>(std::sqrt(6 / fan_in));
+        const std::int64_t fan_in = tensor.elements() / tensor.shape.back();
+        const auto bound = static_cast<float>(std::sqrt(6 / static_cast<double>(fan_in)));
         const std::uint64_t seed = core::combine(options.seed, core::hash(tensor.name));
         for (std::int64_t i = 0; i < tensor.elements(); ++i) {
           weights[begin + i] = bound * noise(seed, i);

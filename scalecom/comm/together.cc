@@ -1,4 +1,4 @@
-#include "train/together.h"
+#include "scalecom/comm/together.h"
 
 #include <algorithm>
 #include <array>
@@ -7,10 +7,8 @@
 
 #include "scalecom/core/error.h"
 
-namespace train {
+namespace scalecom::comm {
 namespace {
-
-namespace core = scalecom::core;
 
 struct Outcome {
   enum Kind : std::int32_t { kWell, kUsage, kIo, kCheck, kOther };
@@ -61,7 +59,7 @@ void raise(const Outcome& outcome) {
 
 }  // namespace
 
-void together(scalecom::comm::Communicator& communicator, const std::function<void()>& body) {
+void together(Communicator& communicator, const std::function<void()>& body) {
   const Outcome mine = run(body);
   std::vector<Outcome> all;
   try {
@@ -73,4 +71,4 @@ void together(scalecom::comm::Communicator& communicator, const std::function<vo
   for (const Outcome& outcome : all) raise(outcome);
 }
 
-}  // namespace train
+}  // namespace scalecom::comm

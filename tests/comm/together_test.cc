@@ -1,4 +1,4 @@
-#include "train/together.h"
+#include "scalecom/comm/together.h"
 
 #include <gtest/gtest.h>
 
@@ -7,22 +7,19 @@
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/core/error.h"
 
-namespace train {
+namespace scalecom::comm {
 namespace {
-
-namespace comm = scalecom::comm;
-namespace core = scalecom::core;
 
 TEST(TogetherTest, ReturnsWhereAllSucceed) {
   std::atomic<int> runs{0};
-  comm::inproc::run(4, [&](comm::Communicator& c) { together(c, [&] { ++runs; }); });
+  inproc::run(4, [&](Communicator& c) { together(c, [&] { ++runs; }); });
   EXPECT_EQ(runs, 4);
 }
 
 template <typename Thrown, typename Caught>
 int ranks_that_catch(int thrower) {
   std::atomic<int> caught{0};
-  comm::inproc::run(4, [&](comm::Communicator& c) {
+  inproc::run(4, [&](Communicator& c) {
     try {
       together(c, [&] {
         if (c.rank() >= thrower) throw Thrown("rank " + std::to_string(c.rank()));
@@ -43,7 +40,7 @@ TEST(TogetherTest, EveryRankThrowsTheErrorOfTheLowestByItsType) {
 }
 
 TEST(TogetherTest, LongMessagesAreCutNotRefused) {
-  comm::inproc::run(2, [&](comm::Communicator& c) {
+  inproc::run(2, [&](Communicator& c) {
     try {
       together(c, [] { throw core::UsageError(std::string(5000, 'x')); });
       ADD_FAILURE();
@@ -54,14 +51,14 @@ TEST(TogetherTest, LongMessagesAreCutNotRefused) {
 }
 
 TEST(TogetherTest, ALostPeerIsReportedAtOnce) {
-  EXPECT_THROW(comm::inproc::run(2,
-                                 [&](comm::Communicator& c) {
-                                   together(c, [&] {
-                                     if (c.rank() == 1) throw core::PeerError("gone");
-                                   });
-                                 }),
+  EXPECT_THROW(inproc::run(2,
+                           [&](Communicator& c) {
+                             together(c, [&] {
+                               if (c.rank() == 1) throw core::PeerError("gone");
+                             });
+                           }),
                core::PeerError);
 }
 
 }  // namespace
-}  // namespace train
+}  // namespace scalecom::comm

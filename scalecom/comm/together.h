@@ -2,15 +2,16 @@
 
 #include <functional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "scalecom/comm/communicator.h"
 
-namespace train {
+namespace scalecom::comm {
 
 /// Everybody's value, in the order of ranks.
 template <typename T>
-std::vector<T> gather(scalecom::comm::Communicator& communicator, const T& mine) {
+std::vector<T> gather(Communicator& communicator, const T& mine) {
   static_assert(std::is_trivially_copyable_v<T>);
   std::vector<T> all(static_cast<std::size_t>(communicator.size()));
   communicator.all_gather(std::as_bytes(std::span(&mine, 1)),
@@ -22,6 +23,6 @@ std::vector<T> gather(scalecom::comm::Communicator& communicator, const T& mine)
 /// anywhere, every rank throws the same: the error of the lowest rank that has one, by its own
 /// type. A core::PeerError of `body` is thrown as it is, at once: who has lost a peer cannot tell
 /// it.
-void together(scalecom::comm::Communicator& communicator, const std::function<void()>& body);
+void together(Communicator& communicator, const std::function<void()>& body);
 
-}  // namespace train
+}  // namespace scalecom::comm
