@@ -84,15 +84,18 @@ std::string number_or_dash(const ordered_json& value, const char* format) {
 }
 
 void print_result(const ordered_json& result) {
-  fmt::print("\n{}", facts({{"method", result["method"]},
-                            {"learners", result["learners"].dump()},
-                            {result["metric"], number_or_dash(result["value"], "{:.2f}")},
-                            {"steps", result["steps"].dump()},
-                            {"seconds", number_or_dash(result["seconds"], "{:.1f}")},
-                            {"bytes sent a rank and step",
-                             number_or_dash(result["bytes_per_rank_step"], "{:.0f}")},
-                            {"effective rate", number_or_dash(result["effective_rate"], "{:.1f}x")},
-                            {"peak memory", bytes_text(result["peak_bytes"])}}));
+  fmt::print(
+      "\n{}",
+      facts(
+          {{"method", result["method"]},
+           {"learners", result["learners"].dump()},
+           {result["metric"], number_or_dash(result["value"], "{:.2f}")},
+           {"steps", result["steps"].dump()},
+           {"seconds", number_or_dash(result["seconds"], "{:.1f}")},
+           {"bytes sent a rank and step", number_or_dash(result["bytes_per_rank_step"], "{:.0f}")},
+           {"effective rate", number_or_dash(result["effective_rate"], "{:.1f}x")},
+           {"the same, warm-up included", number_or_dash(result["whole_run_rate"], "{:.1f}x")},
+           {"peak memory", bytes_text(result["peak_bytes"])}}));
 }
 
 void check(const Options& options) {

@@ -176,21 +176,25 @@ void Learner::finish() {
     const double dense = dense_bytes_per_rank_step(layout_.elements(), config.learners);
     const auto bytes = bytes_per_rank_step(tallies);
     const bool sent = bytes.value_or(0) > 0;
+    const double whole = bytes_per_rank(tallies);
+    const double dense_whole = dense * static_cast<double>(config.steps);
     const auto last = job_.folder.metrics().back();
-    job_.folder.write_result({{"task", config.task},
-                              {"method", config.method},
-                              {"learners", config.learners},
-                              {"seed", config.seed},
-                              {"metric", job_.replica.task().metric()},
-                              {"value", last["value"]},
-                              {"steps", config.steps},
-                              {"seconds", seconds()},
-                              {"bytes_per_rank_step", or_null(bytes)},
-                              {"effective_rate", sent ? ordered_json(dense / *bytes) : nullptr},
-                              {"peak_bytes", peak},
-                              {"loss", last["loss"]},
-                              {"parameters", layout_.elements()},
-                              {"weights", digest(job_.replica.weights())}});
+    job_.folder.write_result(
+        {{"task", config.task},
+         {"method", config.method},
+         {"learners", config.learners},
+         {"seed", config.seed},
+         {"metric", job_.replica.task().metric()},
+         {"value", last["value"]},
+         {"steps", config.steps},
+         {"seconds", seconds()},
+         {"bytes_per_rank_step", or_null(bytes)},
+         {"effective_rate", sent ? ordered_json(dense / *bytes) : nullptr},
+         {"whole_run_rate", whole > 0 ? ordered_json(dense_whole / whole) : nullptr},
+         {"peak_bytes", peak},
+         {"loss", last["loss"]},
+         {"parameters", layout_.elements()},
+         {"weights", digest(job_.replica.weights())}});
   });
 }
 

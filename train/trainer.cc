@@ -91,7 +91,13 @@ Prepared prepare(const Request& request, const Place& place, const Processes& pr
 std::string shared_settings(const Prepared& ready, const Place& place) {
   nlohmann::ordered_json settings = to_json(ready.config);
   settings.erase("data");
-  settings["out"] = std::filesystem::weakly_canonical(place.resume.value_or(place.out)).string();
+  const std::filesystem::path out = place.resume.value_or(place.out);
+  std::error_code refused;
+  settings["out"] = std::filesystem::weakly_canonical(out, refused).string();
+  if (refused) {
+    throw core::UsageError(core::concat("[train] ", out.string(), " cannot be looked at: ",
+                                        refused.message(), "; choose another --out"));
+  }
   settings["resume from step"] = ready.checkpoint ? ready.checkpoint->step : 0;
   return settings.dump();
 }
@@ -114,8 +120,12 @@ RunFolder open_folder(Prepared& ready, const Place& place, Processes& processes)
 Ending train(const Request& request, const Place& place, Processes& processes,
              const std::atomic<bool>& stop, Observer& observer) {
   Prepared ready;
-  comm::together(processes.between(), [&] { ready = prepare(request, place, processes); });
-  processes.compare(shared_settings(ready, place));
+  std::string settings;
+  comm::together(processes.between(), [&] {
+    ready = prepare(request, place, processes);
+    settings = shared_settings(ready, place);
+  });
+  processes.compare(settings);
   const Config& config = ready.config;
   if (ready.folder && ready.folder->is_complete()) {
     return {*place.resume, config.steps, config.steps};

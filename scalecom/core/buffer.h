@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "scalecom/core/device.h"
 #include "scalecom/core/dtype.h"
 
 namespace scalecom::core {
@@ -12,7 +11,6 @@ struct Buffer {
   void* data = nullptr;
   std::int64_t elements = 0;
   DType dtype = DType::kFloat32;
-  Device device{};
 
   static Buffer of(float* data, std::int64_t elements) { return {data, elements}; }
 };

@@ -2,9 +2,6 @@
 
 #include <cmath>
 
-#include "scalecom/core/error.h"
-#include "scalecom/core/text.h"
-
 namespace scalecom::core {
 
 const char* to_string(DType type) {
@@ -17,13 +14,6 @@ const char* to_string(DType type) {
       return "bf16";
   }
   return "?";
-}
-
-DType parse_dtype(const std::string& text) {
-  for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
-    if (text == to_string(type)) return type;
-  }
-  throw UsageError(concat("[dtype] '", text, "' is not a type; allowed: fp32, bf16, fp16"));
 }
 
 std::uint16_t to_float16_bits(float value) {

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <string>
 
 namespace scalecom::core {
 
@@ -15,9 +14,6 @@ constexpr std::int64_t size_of(DType type) {
 
 /// "fp32", "fp16", "bf16"
 const char* to_string(DType type);
-
-/// The reverse of to_string; UsageError for anything else.
-DType parse_dtype(const std::string& text);
 
 /// Conversions of one number, rounding to nearest, ties to even. These are the definition that the
 /// vector kernels are held to, bit for bit; NaNs stay NaNs of their sign, made quiet.

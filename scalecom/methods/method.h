@@ -38,9 +38,10 @@ class Method {
   Method& operator=(const Method&) = delete;
 
   /// In: this rank's gradient. Out, in the same buffer: the mean over ranks, the same bits at every
-  /// rank. The buffer, the layout and the communicator stay alive until the work is done. Before
-  /// the first reduction, and whenever a layout or an option is new, the ranks compare what they
-  /// are about to do; where they differ, every rank throws the same core::UsageError.
+  /// rank; all NaN where some rank's gradient, or the mean, is not finite. The buffer, the layout
+  /// and the communicator stay alive until the work is done. Before the first reduction, and
+  /// whenever a layout or an option is new, the ranks compare what they are about to do; where they
+  /// differ, every rank throws the same core::UsageError, and a new method is needed.
   core::Work start(const core::Buffer& grad, const layout::Layout& layout,
                    comm::Communicator& communicator, const core::Stream& stream = {});
   void reduce(const core::Buffer& grad, const layout::Layout& layout,
@@ -60,8 +61,9 @@ class Method {
   /// result is not used. Until the next step begins; a second call changes nothing.
   virtual void undo() {}
 
-  /// Other options from the next step on: "beta=0.3,decay=0.99". The string is read like that of
-  /// make(), without a name, and changes all or nothing.
+  /// Other options from now on, between two steps: "beta=0.3,decay=0.99". The string is read like
+  /// that of make(), without a name, and changes all or nothing. The last step can no longer be
+  /// taken back. Every rank does the same.
   void configure(const std::string& settings);
 
   /// The name and every option: make(spec()) is this method again.

@@ -1,19 +1,41 @@
 """The user's mistakes: one line that says what would be right, status 2."""
 
 import gzip
+import json
 import pathlib
+import shlex
 import struct
 
-from program import expect_ok, expect_refused, run, run_tests
+from program import PROGRAM, expect_ok, expect_refused, run, run_tests
 
 TRAIN = ("train", "--task", "synthetic", "--method", "dense")
 
 
 def test_help_and_version(folder):
     assert expect_ok(run("--version")).stdout.startswith("scalecom ")
-    for command in [(), ("train",), ("inspect",)]:
+    for command in [(), ("train",), ("inspect",), ("bench", "step")]:
         text = expect_ok(run(*command, "--help")).stdout
         assert "Example:\n  scalecom" in text, text
+
+
+def test_bench_step(folder):
+    done = expect_ok(run("bench", "step", "--elements", 100000, "--repeats", 3, "--json", "-"))
+    figures = json.loads(done.stdout)
+    assert figures["verified"] is True
+    for key in ("device", "elements", "rate", "threads", "step_ms", "plain_pass_ms", "copy_ms",
+                "floor_ms", "ratio", "peak_bytes"):
+        assert key in figures, key
+    for wrong in (("--elements", 0), ("--rate", 1), ("--repeats", 0), ("--threads", -1), ("--beta", 2)):
+        expect_refused(run("bench", "step", *wrong))
+    expect_refused(run("bench", "step", "--json", folder), "is a folder")
+
+
+def test_bench_step_on_a_terminal(folder):
+    """The progress bar is drawn, and the table comes after it."""
+    command = f"{shlex.quote(PROGRAM)} bench step --elements 3000000 --rate 2 --threads 1 --repeats 99"
+    done = run("-qec", command, "/dev/null", program=("script",))
+    expect_ok(done)
+    assert "[####" in done.stdout and "leader's step" in done.stdout, done.stdout
 
 
 def test_no_or_unknown_command(folder):

@@ -147,24 +147,10 @@ TEST(DType, Float32PassesUntouched) {
   }
 }
 
-TEST(DType, NamesReadBack) {
-  for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
-    EXPECT_EQ(parse_dtype(to_string(type)), type);
-  }
+TEST(DType, SizesAreInBytes) {
   EXPECT_EQ(size_of(DType::kFloat32), 4);
   EXPECT_EQ(size_of(DType::kFloat16), 2);
   EXPECT_EQ(size_of(DType::kBFloat16), 2);
-}
-
-TEST(DType, AnotherNameIsRefusedWithTheAllowedOnes) {
-  for (const char* text : {"", "fp64", "FP32", "fp32 "}) {
-    try {
-      parse_dtype(text);
-      FAIL() << text;
-    } catch (const UsageError& error) {
-      EXPECT_NE(std::string(error.what()).find("fp32, bf16, fp16"), std::string::npos);
-    }
-  }
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ Ending run(const Request& request, const Place& place, Stopper& stopper) {
 
 /// What two runs of the same configuration have in common: all but the time they took.
 ordered_json timeless(ordered_json json) {
-  for (const char* key : {"seconds", "peak_bytes", "bytes_per_rank"}) json.erase(key);
+  for (const char* key : {"seconds", "peak_bytes", "bytes_per_rank", "whole_run_rate"})
+    json.erase(key);
   return json;
 }
 
