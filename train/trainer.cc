@@ -1,12 +1,12 @@
 #include "train/trainer.h"
 
-#include <exception>
+#include <atomic>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
@@ -19,37 +19,15 @@ namespace {
 namespace comm = scalecom::comm;
 namespace core = scalecom::core;
 
-/// Runs the learners of this process, a thread each, until all have ended. The first error that is
-/// not merely about peers is thrown again.
+/// Runs the learners of this process, a thread each, until all have ended. Returns the steps that
+/// are done, the same for each of them.
 std::int64_t run_learners(const Job& job, std::vector<std::unique_ptr<comm::Communicator>> ends) {
-  std::vector<std::exception_ptr> failures(ends.size());
-  std::int64_t done = 0;
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < failures.size(); ++i) {
-      // The thread owns its end, so that the others learn at once when it is gone.
-      threads.emplace_back([&, i, end = std::move(ends[i])]() mutable {
-        try {
-          const auto world = std::move(end);
-          Learner learner(job, *world);
-          learner.run();
-          if (i == 0) done = learner.done();
-        } catch (...) {
-          failures[i] = std::current_exception();
-        }
-      });
-    }
-  }
-  std::exception_ptr about_peers;
-  for (const std::exception_ptr& failure : failures) {
-    if (!failure) continue;
-    try {
-      std::rethrow_exception(failure);
-    } catch (const core::PeerError&) {
-      if (!about_peers) about_peers = failure;
-    }
-  }
-  if (about_peers) std::rethrow_exception(about_peers);
+  std::atomic<std::int64_t> done = 0;
+  comm::inproc::run_ends(std::move(ends), [&](comm::Communicator& world) {
+    Learner learner(job, world);
+    learner.run();
+    done = learner.done();
+  });
   return done;
 }
 

@@ -99,7 +99,11 @@ std::vector<std::unique_ptr<Communicator>> make_world(int size,
 
 void run(int size, const std::function<void(Communicator&)>& body,
          std::chrono::milliseconds deadline) {
-  auto world = make_world(size, deadline);
+  run_ends(make_world(size, deadline), body);
+}
+
+void run_ends(std::vector<std::unique_ptr<Communicator>> world,
+              const std::function<void(Communicator&)>& body) {
   std::vector<std::exception_ptr> failures(world.size());
   {
     std::vector<std::jthread> threads;

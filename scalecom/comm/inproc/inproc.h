@@ -20,4 +20,8 @@ std::vector<std::unique_ptr<Communicator>> make_world(
 void run(int size, const std::function<void(Communicator&)>& body,
          std::chrono::milliseconds deadline = kDefaultDeadline);
 
+/// The same for ends that are there already: all of a world, or those of this process's ranks.
+void run_ends(std::vector<std::unique_ptr<Communicator>> ends,
+              const std::function<void(Communicator&)>& body);
+
 }  // namespace scalecom::comm::inproc
