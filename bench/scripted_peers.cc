@@ -14,7 +14,8 @@ namespace {
 
 }  // namespace
 
-void ScriptedPeers::broadcast(std::span<std::byte> data, int root) {
+void ScriptedPeers::broadcast(std::span<std::byte> data, int root,
+                              const scalecom::core::Stream& /*stream*/) {
   if (root == rank()) return;
   if (data.size() != broadcast_.size()) not_in_the_script("broadcast of this size");
   std::memcpy(data.data(), broadcast_.data(), data.size());
@@ -22,7 +23,8 @@ void ScriptedPeers::broadcast(std::span<std::byte> data, int root) {
 
 // Everybody says what this rank says.
 void ScriptedPeers::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
-                               std::span<const std::int64_t> /*sizes*/) {
+                               std::span<const std::int64_t> /*sizes*/,
+                               const scalecom::core::Stream& /*stream*/) {
   for (std::size_t at = 0; at + mine.size() <= all.size() && !mine.empty(); at += mine.size()) {
     std::memmove(all.data() + at, mine.data(), mine.size());
   }
@@ -31,15 +33,18 @@ void ScriptedPeers::all_gather(std::span<const std::byte> mine, std::span<std::b
 void ScriptedPeers::all_to_all(std::span<const std::byte> /*out*/,
                                std::span<const std::int64_t> /*out_sizes*/,
                                std::span<std::byte> /*in*/,
-                               std::span<const std::int64_t> /*in_sizes*/) {
+                               std::span<const std::int64_t> /*in_sizes*/,
+                               const scalecom::core::Stream& /*stream*/) {
   not_in_the_script("all_to_all");
 }
 
-void ScriptedPeers::send(std::span<const std::byte> /*data*/, int /*to*/) {
+void ScriptedPeers::send(std::span<const std::byte> /*data*/, int /*to*/,
+                         const scalecom::core::Stream& /*stream*/) {
   not_in_the_script("send");
 }
 
-void ScriptedPeers::receive(std::span<std::byte> /*data*/, int /*from*/) {
+void ScriptedPeers::receive(std::span<std::byte> /*data*/, int /*from*/,
+                            const scalecom::core::Stream& /*stream*/) {
   not_in_the_script("receive");
 }
 

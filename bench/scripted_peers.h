@@ -19,15 +19,19 @@ class ScriptedPeers final : public scalecom::comm::Communicator {
 
   int rank() const override { return size_ - 1; }
   int size() const override { return size_; }
-  void broadcast(std::span<std::byte> data, int root) override;
-  void all_reduce(std::span<float> /*data*/) override {}
-  void reduce_scatter(std::span<float> /*data*/) override {}
+  void broadcast(std::span<std::byte> data, int root,
+                 const scalecom::core::Stream& stream) override;
+  void all_reduce(std::span<float> /*data*/, const scalecom::core::Stream& /*stream*/) override {}
+  void reduce_scatter(std::span<float> /*data*/,
+                      const scalecom::core::Stream& /*stream*/) override {}
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
-                  std::span<const std::int64_t> sizes) override;
+                  std::span<const std::int64_t> sizes,
+                  const scalecom::core::Stream& stream) override;
   void all_to_all(std::span<const std::byte> out, std::span<const std::int64_t> out_sizes,
-                  std::span<std::byte> in, std::span<const std::int64_t> in_sizes) override;
-  void send(std::span<const std::byte> data, int to) override;
-  void receive(std::span<std::byte> data, int from) override;
+                  std::span<std::byte> in, std::span<const std::int64_t> in_sizes,
+                  const scalecom::core::Stream& stream) override;
+  void send(std::span<const std::byte> data, int to, const scalecom::core::Stream& stream) override;
+  void receive(std::span<std::byte> data, int from, const scalecom::core::Stream& stream) override;
   void barrier() override {}
   std::unique_ptr<Communicator> split(int color, int key) override;
   std::chrono::milliseconds deadline() const override { return {}; }

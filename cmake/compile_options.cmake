@@ -7,7 +7,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 add_library(scalecom_compile_options INTERFACE)
 # Contraction off: the CPU and the GPU, and every instruction set, give the same bits.
-target_compile_options(scalecom_compile_options INTERFACE -Wall -Wextra -Werror -ffp-contract=off)
+target_compile_options(scalecom_compile_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -ffp-contract=off>)
 if(SCALECOM_SANITIZE)
   add_compile_options(-fsanitize=${SCALECOM_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${SCALECOM_SANITIZE})

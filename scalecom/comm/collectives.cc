@@ -44,15 +44,16 @@ class Collectives final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void broadcast(std::span<std::byte> data, int root) override;
-  void all_reduce(std::span<float> data) override;
-  void reduce_scatter(std::span<float> data) override;
+  void broadcast(std::span<std::byte> data, int root, const core::Stream& stream) override;
+  void all_reduce(std::span<float> data, const core::Stream& stream) override;
+  void reduce_scatter(std::span<float> data, const core::Stream& stream) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
-                  std::span<const std::int64_t> sizes) override;
+                  std::span<const std::int64_t> sizes, const core::Stream& stream) override;
   void all_to_all(std::span<const std::byte> out, std::span<const std::int64_t> out_sizes,
-                  std::span<std::byte> in, std::span<const std::int64_t> in_sizes) override;
-  void send(std::span<const std::byte> data, int to) override;
-  void receive(std::span<std::byte> data, int from) override;
+                  std::span<std::byte> in, std::span<const std::int64_t> in_sizes,
+                  const core::Stream& stream) override;
+  void send(std::span<const std::byte> data, int to, const core::Stream& stream) override;
+  void receive(std::span<std::byte> data, int from, const core::Stream& stream) override;
   void barrier() override;
   std::unique_ptr<Communicator> split(int color, int key) override;
 
@@ -64,7 +65,7 @@ class Collectives final : public Communicator {
   using Operation = Fabric::Operation;
 
   /// The start of every call: refused where an earlier one failed; its deadline runs from here.
-  Operation begin(Fabric::Call call) const;
+  Operation begin(Fabric::Call call, const core::Stream& stream = {}) const;
   /// Runs what moves messages; a failure that is not the caller's mistake is the last.
   template <typename Body>
   void guard(const Body& body);
@@ -119,7 +120,12 @@ void Collectives::set_deadline(std::chrono::milliseconds deadline) {
   deadline_ = std::min(deadline, kLongestDeadline);
 }
 
-Collectives::Operation Collectives::begin(Fabric::Call call) const {
+Collectives::Operation Collectives::begin(Fabric::Call call, const core::Stream& stream) const {
+  if (stream.device().is_cuda()) {
+    throw core::UsageError(core::concat("[", to_string(call),
+                                        "] these ranks take arrays in host memory, not on ",
+                                        core::to_string(stream.device())));
+  }
   if (!failure_.empty()) throw core::PeerError(already_failed(call, failure_));
   return {call, deadline_, Fabric::Clock::now() + deadline_};
 }
@@ -184,8 +190,8 @@ void Collectives::check_sizes(Fabric::Call call, std::span<const std::int64_t> s
   if (left > 0) fail(core::concat("the sizes come to ", left, " less than the bytes given"));
 }
 
-void Collectives::broadcast(std::span<std::byte> data, int root) {
-  const Operation operation = begin(Fabric::Call::kBroadcast);
+void Collectives::broadcast(std::span<std::byte> data, int root, const core::Stream& stream) {
+  const Operation operation = begin(Fabric::Call::kBroadcast, stream);
   check_peer(operation.call, root, true);
   if (size_ == 1) return;
   const auto bytes = static_cast<std::int64_t>(data.size());
@@ -206,13 +212,13 @@ void Collectives::broadcast(std::span<std::byte> data, int root) {
   });
 }
 
-void Collectives::all_reduce(std::span<float> data) {
-  const Operation operation = begin(Fabric::Call::kAllReduce);
+void Collectives::all_reduce(std::span<float> data, const core::Stream& stream) {
+  const Operation operation = begin(Fabric::Call::kAllReduce, stream);
   guard([&] { reduce(data, operation, counters_[Call::kAllReduce], true); });
 }
 
-void Collectives::reduce_scatter(std::span<float> data) {
-  const Operation operation = begin(Fabric::Call::kReduceScatter);
+void Collectives::reduce_scatter(std::span<float> data, const core::Stream& stream) {
+  const Operation operation = begin(Fabric::Call::kReduceScatter, stream);
   guard([&] { reduce(data, operation, counters_[Call::kReduceScatter], false); });
 }
 
@@ -269,8 +275,8 @@ void Collectives::reduce_piece(std::span<float> data, std::int64_t offset, std::
 }
 
 void Collectives::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
-                             std::span<const std::int64_t> sizes) {
-  const Operation operation = begin(Fabric::Call::kAllGather);
+                             std::span<const std::int64_t> sizes, const core::Stream& stream) {
+  const Operation operation = begin(Fabric::Call::kAllGather, stream);
   check_sizes(operation.call, sizes, all.size());
   const auto own = static_cast<std::size_t>(rank_);
   if (static_cast<std::int64_t>(mine.size()) != sizes[own]) {
@@ -294,8 +300,8 @@ void Collectives::all_gather(std::span<const std::byte> mine, std::span<std::byt
 
 void Collectives::all_to_all(std::span<const std::byte> out,
                              std::span<const std::int64_t> out_sizes, std::span<std::byte> in,
-                             std::span<const std::int64_t> in_sizes) {
-  const Operation operation = begin(Fabric::Call::kAllToAll);
+                             std::span<const std::int64_t> in_sizes, const core::Stream& stream) {
+  const Operation operation = begin(Fabric::Call::kAllToAll, stream);
   check_sizes(operation.call, out_sizes, out.size());
   check_sizes(operation.call, in_sizes, in.size());
   const auto own = static_cast<std::size_t>(rank_);
@@ -326,15 +332,15 @@ void Collectives::all_to_all(std::span<const std::byte> out,
   });
 }
 
-void Collectives::send(std::span<const std::byte> data, int to) {
-  const Operation operation = begin(Fabric::Call::kSend);
+void Collectives::send(std::span<const std::byte> data, int to, const core::Stream& stream) {
+  const Operation operation = begin(Fabric::Call::kSend, stream);
   check_peer(operation.call, to, false);
   guard([&] { fabric_->send({to, data}, operation); });
   counters_[Call::kSendReceive].sent += static_cast<std::int64_t>(data.size());
 }
 
-void Collectives::receive(std::span<std::byte> data, int from) {
-  const Operation operation = begin(Fabric::Call::kReceive);
+void Collectives::receive(std::span<std::byte> data, int from, const core::Stream& stream) {
+  const Operation operation = begin(Fabric::Call::kReceive, stream);
   check_peer(operation.call, from, false);
   guard([&] { fabric_->receive({from, data}, operation); });
   counters_[Call::kSendReceive].received += static_cast<std::int64_t>(data.size());

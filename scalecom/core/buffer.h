@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "scalecom/core/device.h"
 #include "scalecom/core/dtype.h"
 
 namespace scalecom::core {
@@ -11,6 +12,7 @@ struct Buffer {
   void* data = nullptr;
   std::int64_t elements = 0;
   DType dtype = DType::kFloat32;
+  Device device = {};
 
   static Buffer of(float* data, std::int64_t elements) { return {data, elements}; }
 };

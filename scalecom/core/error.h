@@ -39,4 +39,10 @@ class IoError : public Error {
   using Error::Error;
 };
 
+/// A GPU or its driver refused: too little memory, a kernel that failed.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace scalecom::core

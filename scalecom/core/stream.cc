@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "scalecom/core/cuda/runtime.h"
+
 namespace scalecom::core {
 
 struct Work::State {
@@ -95,6 +97,21 @@ class Stream::Worker {
 Stream Stream::worker() {
   Stream stream;
   stream.worker_ = std::make_shared<Worker>();
+  return stream;
+}
+
+Stream Stream::cuda(Device device) {
+  cuda::require(device);
+  Stream stream;
+  stream.device_ = device;
+  stream.native_ = cuda::new_stream(device);
+  return stream;
+}
+
+Stream Stream::wrap(Device device, void* native) {
+  Stream stream;
+  stream.device_ = device;
+  stream.native_ = std::shared_ptr<void>(native, [](void*) {});
   return stream;
 }
 

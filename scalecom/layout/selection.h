@@ -29,10 +29,12 @@ struct Cut {
   std::int64_t keep = 1;       ///< entries that a whole chunk keeps
   std::int64_t keep_tail = 0;  ///< entries that the tail keeps; 0 where there is none
 
-  std::int64_t chunks() const { return (length + chunk - 1) / chunk; }
-  std::int64_t kept() const { return length / chunk * keep + keep_tail; }
+  constexpr std::int64_t chunks() const { return (length + chunk - 1) / chunk; }
+  constexpr std::int64_t kept() const { return length / chunk * keep + keep_tail; }
   /// Kept entries in the chunks before `c`.
-  std::int64_t kept_before(std::int64_t c) const { return c <= length / chunk ? c * keep : kept(); }
+  constexpr std::int64_t kept_before(std::int64_t c) const {
+    return c <= length / chunk ? c * keep : kept();
+  }
 };
 
 /// The cut of one slice; kExact, which does not look at chunks, has none.

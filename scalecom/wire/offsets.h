@@ -21,7 +21,7 @@ constexpr std::int64_t packed_bytes(std::int64_t count, int bits) {
 }
 
 /// Bytes of the offsets of chunks [first, last) of a slice.
-inline std::int64_t packed_bytes(const layout::Cut& cut, std::int64_t first, std::int64_t last) {
+constexpr std::int64_t packed_bytes(const layout::Cut& cut, std::int64_t first, std::int64_t last) {
   return packed_bytes(cut.kept_before(last) - cut.kept_before(first), offset_bits(cut.chunk));
 }
 

@@ -1,0 +1,68 @@
+#include "scalecom/core/error.h"
+#include "scalecom/kernels/cuda/elementwise.h"
+#include "scalecom/kernels/cuda/step.h"
+
+// There is no CUDA stream to call these with: see core/cuda/no_cuda.cc.
+namespace scalecom::kernels::cuda {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw core::UsageError("[cuda] this build has no CUDA; build with `cmake --preset cuda`");
+}
+
+}  // namespace
+
+std::int64_t Bucket::scratch_bytes(const Shape& /*shape*/) {
+  refuse();
+}
+Bucket::Bucket(const Shape& shape, void* d_scratch, const core::Stream& /*stream*/)
+    : shape_(shape), d_scratch_(d_scratch) {
+  refuse();
+}
+void Bucket::first_pass(const Step& /*step*/, const core::Stream& /*stream*/) const {}
+void Bucket::take(const Step& /*step*/, const core::Stream& /*stream*/) const {}
+void Bucket::finish(const Step& /*step*/, float /*factor*/, const core::Stream& /*stream*/) const {}
+void Bucket::settle_rounding(const Step& /*step*/, std::int64_t /*first*/, std::int64_t /*count*/,
+                             const float* /*d_rounding*/, const core::Stream& /*stream*/) const {}
+void Bucket::put_back(const Step& /*step*/, const core::Stream& /*stream*/) const {
+  static_cast<void>(d_scratch_);
+}
+
+namespace elementwise {
+
+void load(const void* /*d_grad*/, core::DType /*dtype*/, std::int64_t /*count*/, float /*factor*/,
+          float* /*d_out*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void check_finite(const float* /*d_numbers*/, std::int64_t /*count*/, Flag* /*d_flag*/,
+                  const core::Stream& /*stream*/) {
+  refuse();
+}
+void store(const float* /*d_in*/, std::int64_t /*count*/, void* /*d_grad*/, core::DType /*dtype*/,
+           const Flag* /*d_flag*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void narrow(const float* /*d_in*/, std::int64_t /*count*/, core::DType /*type*/,
+            std::uint16_t* /*d_out*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void widen(const std::uint16_t* /*d_in*/, std::int64_t /*count*/, core::DType /*type*/,
+           float* /*d_out*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void mean_of_narrow(const std::uint16_t* /*d_arrived*/, std::int64_t /*count*/, int /*ranks*/,
+                    core::DType /*type*/, std::uint16_t* /*d_mean*/, float* /*d_rounding*/,
+                    const core::Stream& /*stream*/) {
+  refuse();
+}
+void add_quotient(float* /*d_to*/, const float* /*d_from*/, std::int64_t /*count*/,
+                  float /*divisor*/, float /*factor*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void scale(float* /*d_numbers*/, std::int64_t /*count*/, float /*factor*/,
+           const core::Stream& /*stream*/) {
+  refuse();
+}
+
+}  // namespace elementwise
+}  // namespace scalecom::kernels::cuda

@@ -1,0 +1,163 @@
+#include "scalecom/kernels/elementwise.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "scalecom/core/thread_pool.h"
+#include "scalecom/kernels/cuda/elementwise.h"
+#include "scalecom/kernels/kernels.h"
+
+namespace scalecom::kernels::elementwise {
+namespace {
+
+// Elements of one task of the pool: long enough to make its start cheap, short enough to divide a
+// small array.
+constexpr std::int64_t kBlock = 64 * 1024;
+
+// work(begin, end) over [0, count) in blocks, on the pool.
+template <typename Work>
+void for_each_block(std::int64_t count, const Work& work) {
+  core::parallel_for((count + kBlock - 1) / kBlock,
+                     [&](std::int64_t i) { work(i * kBlock, std::min(count, (i + 1) * kBlock)); });
+}
+
+const std::byte* at(const void* grad, core::DType dtype, std::int64_t index) {
+  return static_cast<const std::byte*>(grad) + index * core::size_of(dtype);
+}
+
+std::byte* at(void* grad, core::DType dtype, std::int64_t index) {
+  return static_cast<std::byte*>(grad) + index * core::size_of(dtype);
+}
+
+void fill_nan(void* grad, core::DType dtype, std::int64_t begin, std::int64_t end) {
+  std::array<float, 1024> nan;
+  nan.fill(std::numeric_limits<float>::quiet_NaN());
+  for (std::int64_t i = begin; i < end; i += static_cast<std::int64_t>(nan.size())) {
+    const auto count = std::min<std::int64_t>(end - i, static_cast<std::int64_t>(nan.size()));
+    table().store(nan.data(), count, 1.0F, at(grad, dtype, i), dtype);
+  }
+}
+
+}  // namespace
+
+void load(const void* grad, core::DType dtype, std::int64_t count, float factor, float* out,
+          const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    cuda::elementwise::load(grad, dtype, count, factor, out, stream);
+    return;
+  }
+  for_each_block(count, [&](std::int64_t begin, std::int64_t end) {
+    table().load(at(grad, dtype, begin), dtype, end - begin, factor, out + begin);
+  });
+}
+
+void check_finite(const float* numbers, std::int64_t count, Flag* flag,
+                  const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    cuda::elementwise::check_finite(numbers, count, flag, stream);
+    return;
+  }
+  std::atomic<bool> finite{true};
+  for_each_block(count, [&](std::int64_t begin, std::int64_t end) {
+    // The sum of magnitudes' exponents at their limit would do; a product with 0 is as quick.
+    float sum = 0;
+    for (std::int64_t i = begin; i < end; ++i) sum += numbers[i] * 0.0F;
+    if (!std::isfinite(sum)) finite.store(false, std::memory_order_relaxed);
+  });
+  if (!finite) *flag = 1;
+}
+
+void store(const float* in, std::int64_t count, void* grad, core::DType dtype, const Flag* flag,
+           const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    cuda::elementwise::store(in, count, grad, dtype, flag, stream);
+    return;
+  }
+  for_each_block(count, [&](std::int64_t begin, std::int64_t end) {
+    if (*flag != 0) {
+      fill_nan(grad, dtype, begin, end);
+    } else if (in != grad) {
+      table().store(in + begin, end - begin, 1.0F, at(grad, dtype, begin), dtype);
+    }
+  });
+}
+
+void narrow(const float* in, std::int64_t count, core::DType type, std::uint16_t* out,
+            const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    cuda::elementwise::narrow(in, count, type, out, stream);
+    return;
+  }
+  for_each_block(count, [&](std::int64_t begin, std::int64_t end) {
+    table().narrow(in + begin, end - begin, type, out + begin);
+  });
+}
+
+void widen(const std::uint16_t* in, std::int64_t count, core::DType type, float* out,
+           const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    cuda::elementwise::widen(in, count, type, out, stream);
+    return;
+  }
+  for_each_block(count, [&](std::int64_t begin, std::int64_t end) {
+    table().widen(in + begin, end - begin, type, out + begin);
+  });
+}
+
+void mean_of_narrow(const std::uint16_t* arrived, std::int64_t count, int ranks, core::DType type,
+                    std::uint16_t* mean, float* rounding, const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    cuda::elementwise::mean_of_narrow(arrived, count, ranks, type, mean, rounding, stream);
+    return;
+  }
+  const auto size = static_cast<float>(ranks);
+  const float factor = 1.0F / size;
+  for_each_block(count, [&](std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t kPiece = 1024;
+    std::array<float, kPiece> sum;
+    std::array<float, kPiece> next;
+    for (std::int64_t begin = first; begin < last; begin += kPiece) {
+      const std::int64_t piece = std::min(kPiece, last - begin);
+      table().widen(arrived + begin, piece, type, sum.data());
+      for (int r = 1; r < ranks; ++r) {
+        table().widen(arrived + r * count + begin, piece, type, next.data());
+        for (std::int64_t i = 0; i < piece; ++i) {
+          sum[static_cast<std::size_t>(i)] += next[static_cast<std::size_t>(i)];
+        }
+      }
+      for (std::int64_t i = 0; i < piece; ++i) {
+        const float total = sum[static_cast<std::size_t>(i)];
+        const float rounded = core::round_to(type, total * factor);
+        rounding[begin + i] = std::fma(-size, rounded, total);
+        mean[begin + i] = core::to_bits16(type, rounded);
+      }
+    }
+  });
+}
+
+void add_quotient(float* to, const float* from, std::int64_t count, float divisor, float factor,
+                  const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    cuda::elementwise::add_quotient(to, from, count, divisor, factor, stream);
+    return;
+  }
+  for_each_block(count, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) to[i] += from[i] / divisor * factor;
+  });
+}
+
+void scale(float* numbers, std::int64_t count, float factor, const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    cuda::elementwise::scale(numbers, count, factor, stream);
+    return;
+  }
+  for_each_block(count, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) numbers[i] *= factor;
+  });
+}
+
+}  // namespace scalecom::kernels::elementwise
