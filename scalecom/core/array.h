@@ -30,6 +30,10 @@ class Array {
       owner_ = std::move(host);
     }
   }
+  /// What is in host memory already, without a copy.
+  explicit Array(AlignedArray<T> host) : size_(host.size()), data_(host.data()) {
+    owner_ = std::make_shared<AlignedArray<T>>(std::move(host));
+  }
   Array(Array&& other) noexcept { swap(other); }
   Array& operator=(Array&& other) noexcept {
     Array moved(std::move(other));

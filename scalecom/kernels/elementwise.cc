@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include "scalecom/core/thread_pool.h"
@@ -63,10 +63,13 @@ void check_finite(const float* numbers, std::int64_t count, Flag* flag,
   }
   std::atomic<bool> finite{true};
   for_each_block(count, [&](std::int64_t begin, std::int64_t end) {
-    // The sum of magnitudes' exponents at their limit would do; a product with 0 is as quick.
-    float sum = 0;
-    for (std::int64_t i = begin; i < end; ++i) sum += numbers[i] * 0.0F;
-    if (!std::isfinite(sum)) finite.store(false, std::memory_order_relaxed);
+    // Whole numbers, so that the compiler makes vectors of it.
+    std::uint32_t found = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto magnitude = std::bit_cast<std::uint32_t>(numbers[i]) & 0x7fffffffU;
+      found |= magnitude >= 0x7f800000U ? 1U : 0U;
+    }
+    if (found != 0) finite.store(false, std::memory_order_relaxed);
   });
   if (!finite) *flag = 1;
 }

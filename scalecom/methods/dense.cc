@@ -16,8 +16,9 @@ class Dense final : public Method {
 
  protected:
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& /*layout*/,
-                     comm::Communicator& communicator, std::int64_t /*step*/) override {
-    mean_(grad, communicator);
+                     comm::Communicator& communicator, std::int64_t /*step*/,
+                     const core::Stream& stream) override {
+    mean_(grad, communicator, stream);
   }
   std::string spec_text() const override { return "dense"; }
   void apply(const std::string& settings) override {

@@ -1,32 +1,31 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <span>
 
 #include "scalecom/comm/communicator.h"
-#include "scalecom/core/aligned_array.h"
+#include "scalecom/core/array.h"
 #include "scalecom/core/buffer.h"
+#include "scalecom/methods/finite_flag.h"
 
 namespace scalecom::methods {
 
 /// The mean of a whole bucket, in fp32, in place. Every rank scales by 1/n before the sum, as
-/// PyTorch's reducer does, so that the result has the bits of training without a hook.
+/// PyTorch's reducer does, so that the result has the bits of training without a hook. Where some
+/// of it is not finite, the whole bucket becomes NaN.
 class DenseMean {
  public:
-  /// `add(gradient, factor)` may add to the gradient in fp32, already scaled by `factor`. Returns
-  /// whether all of the mean is finite; where it is not, the whole bucket has become NaN.
+  /// `add(gradient, factor)` may add to the gradient in fp32, already scaled by `factor`, on the
+  /// stream.
   using Add = std::function<void(float* gradient, float factor)>;
-  bool operator()(const core::Buffer& grad, comm::Communicator& communicator, const Add& add = {});
+  void operator()(const core::Buffer& grad, comm::Communicator& communicator,
+                  const core::Stream& stream, const Add& add = {});
+
+  /// Whether all of the last mean was finite. Waits for a GPU.
+  bool is_finite() const { return flag_.is_clear(); }
 
  private:
-  core::AlignedArray<float> wide_;  // for 16-bit gradients
+  core::Array<float> wide_;  // for 16-bit gradients
+  FiniteFlag flag_;
 };
-
-/// Scales the numbers; whether all of them are finite then.
-bool all_finite(std::span<float> numbers, float factor);
-
-/// Every element becomes NaN: what a bucket looks like in which some rank met one.
-void fill_nan(const core::Buffer& grad);
 
 }  // namespace scalecom::methods

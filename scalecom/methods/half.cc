@@ -1,12 +1,13 @@
 #include "scalecom/methods/half.h"
 
-#include "scalecom/kernels/kernels.h"
-#include "scalecom/methods/blocks.h"
-#include "scalecom/methods/dense_mean.h"
+#include "scalecom/kernels/elementwise.h"
+#include "scalecom/methods/finite_flag.h"
 #include "scalecom/methods/narrow_mean.h"
 
 namespace scalecom::methods {
 namespace {
+
+namespace elementwise = kernels::elementwise;
 
 core::OptionTable table_of(int* values) {
   core::OptionTable table("half");
@@ -25,22 +26,17 @@ class Half final : public Method {
 
  protected:
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& /*layout*/,
-                     comm::Communicator& communicator, std::int64_t /*step*/) override {
-    const kernels::Table& table = kernels::table();
+                     comm::Communicator& communicator, std::int64_t /*step*/,
+                     const core::Stream& stream) override {
     const core::DType type = values_ == 0 ? core::DType::kFloat16 : core::DType::kBFloat16;
-    if (wide_.size() < grad.elements) wide_ = core::AlignedArray<float>(grad.elements);
-    for_each_block(grad.elements, [&](std::int64_t begin, std::int64_t end) {
-      table.load(element(grad, begin), grad.dtype, end - begin, 1.0F, wide_.data() + begin);
-    });
-    const std::span<float> wide(wide_.data(), static_cast<std::size_t>(grad.elements));
-    mean_(wide, type, communicator);
-    if (!all_finite(wide, 1.0F)) {
-      fill_nan(grad);
-      return;
+    if (wide_.size() < grad.elements || wide_.device() != grad.device) {
+      wide_ = core::Array<float>(grad.device, grad.elements);
     }
-    for_each_block(grad.elements, [&](std::int64_t begin, std::int64_t end) {
-      table.store(wide_.data() + begin, end - begin, 1.0F, element(grad, begin), grad.dtype);
-    });
+    flag_.clear(stream);
+    elementwise::load(grad.data, grad.dtype, grad.elements, 1.0F, wide_.data(), stream);
+    mean_({wide_.data(), static_cast<std::size_t>(grad.elements)}, type, communicator, stream);
+    elementwise::check_finite(wide_.data(), grad.elements, flag_.data(), stream);
+    elementwise::store(wide_.data(), grad.elements, grad.data, grad.dtype, flag_.data(), stream);
   }
   std::string spec_text() const override {
     int values = values_;
@@ -52,7 +48,8 @@ class Half final : public Method {
 
  private:
   int values_ = 0;
-  core::AlignedArray<float> wide_;
+  core::Array<float> wide_;
+  FiniteFlag flag_;
   NarrowMean mean_;
 };
 

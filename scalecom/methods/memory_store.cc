@@ -1,9 +1,40 @@
 #include "scalecom/methods/memory_store.h"
 
+#include <utility>
+
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "scalecom/kernels/elementwise.h"
 
 namespace scalecom::methods {
+namespace {
+
+constexpr auto kBytes = static_cast<std::int64_t>(sizeof(float));
+
+}  // namespace
+
+void MemoryStore::use(const core::Stream& stream) {
+  if (used_) {
+    if (stream.device() != device()) {
+      throw core::UsageError(
+          core::concat("[reduce] the gradient is on ", core::to_string(stream.device()),
+                       " and the memories of this method are on ", core::to_string(device())));
+    }
+    stream_ = stream;
+    return;
+  }
+  Arrays moved;
+  for (const auto& [name, memory] : memories_) {
+    if (!stream.device().is_cuda()) break;
+    core::Array<float> there(stream.device(), memory.size());
+    core::cuda::copy(there.data(), memory.data(), memory.size() * kBytes, stream);
+    moved.emplace(name, std::move(there));
+  }
+  core::cuda::synchronize(stream);
+  if (!moved.empty()) memories_ = std::move(moved);
+  stream_ = stream;
+  used_ = true;
+}
 
 float* MemoryStore::find(const std::string& name, std::int64_t length) {
   const auto found = memories_.find(name);
@@ -18,7 +49,7 @@ float* MemoryStore::find(const std::string& name, std::int64_t length) {
 
 float* MemoryStore::of(const std::string& name, std::int64_t length) {
   if (float* memory = find(name, length)) return memory;
-  return memories_.emplace(name, core::AlignedArray<float>(length)).first->second.data();
+  return memories_.emplace(name, core::Array<float>(device(), length)).first->second.data();
 }
 
 void MemoryStore::set_aside(const std::string& name) {
@@ -32,16 +63,34 @@ void MemoryStore::bring_back() {
 
 void MemoryStore::scale(float factor) {
   for (auto& [name, memory] : memories_) {
-    for (float& value : memory) value *= factor;
+    kernels::elementwise::scale(memory.data(), memory.size(), factor, stream_);
   }
 }
 
 std::vector<NamedMemory> MemoryStore::list() const {
-  std::vector<NamedMemory> all;
+  copies_.clear();
   for (const auto& [name, memory] : memories_) {
-    all.push_back({name, {memory.data(), static_cast<std::size_t>(memory.size())}});
+    if (!device().is_cuda()) break;
+    core::Array<float> here(core::Device{}, memory.size());
+    core::cuda::copy(here.data(), memory.data(), memory.size() * kBytes, stream_);
+    copies_.emplace(name, std::move(here));
+  }
+  core::cuda::synchronize(stream_);
+  std::vector<NamedMemory> all;
+  for (const auto& [name, memory] : device().is_cuda() ? copies_ : memories_) {
+    all.push_back({name, memory.span()});
   }
   return all;
+}
+
+void MemoryStore::replace(Memories memories) {
+  memories_.clear();
+  aside_.clear();
+  for (auto& [name, memory] : memories) {
+    memories_.emplace(name, core::Array<float>(std::move(memory)));
+  }
+  used_ = false;
+  stream_ = {};
 }
 
 }  // namespace scalecom::methods

@@ -1,17 +1,26 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "scalecom/core/array.h"
+#include "scalecom/core/stream.h"
 #include "scalecom/methods/method.h"
 
 namespace scalecom::methods {
 
 /// The error feedback of a rank, by the name of the tensor it belongs to: buckets come and go, the
-/// memories stay.
+/// memories stay, on the device where they are first used.
 class MemoryStore {
  public:
+  /// The memories are used on this stream from now on; those that were brought from elsewhere move
+  /// there. UsageError where they are in use on another device already.
+  void use(const core::Stream& stream);
+  core::Device device() const { return stream_.device(); }
+  const core::Stream& stream() const { return stream_; }
+
   /// The memory of a tensor, made of zeros when it is new. UsageError where it has another length.
   float* of(const std::string& name, std::int64_t length);
   /// The same, or null where there is none.
@@ -25,15 +34,18 @@ class MemoryStore {
   /// Every memory times `factor`.
   void scale(float factor);
 
+  /// In host memory: from a GPU copies are made, which stay until the next call.
   std::vector<NamedMemory> list() const;
-  void replace(Memories memories) {
-    memories_ = std::move(memories);
-    aside_.clear();
-  }
+  void replace(Memories memories);
 
  private:
-  Memories memories_;
-  Memories aside_;
+  using Arrays = std::map<std::string, core::Array<float>>;
+
+  bool used_ = false;  // whether stream_ says where they lie
+  core::Stream stream_;
+  Arrays memories_;
+  Arrays aside_;
+  mutable Arrays copies_;
 };
 
 }  // namespace scalecom::methods

@@ -5,12 +5,29 @@
 #include <cstring>
 
 #include "scalecom/comm/together.h"
+#include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
 
 namespace scalecom::methods {
 namespace {
+
+// That the gradient lies where its stream works, and really there.
+void check_device(const core::Buffer& grad, const core::Stream& stream) {
+  if (grad.device != stream.device()) {
+    throw core::UsageError(core::concat("[reduce] the gradient is on ",
+                                        core::to_string(grad.device), " and its stream on ",
+                                        core::to_string(stream.device())));
+  }
+  if (!grad.device.is_cuda() || grad.elements == 0) return;
+  const core::Device real = core::cuda::device_of(grad.data);
+  if (real != grad.device) {
+    throw core::UsageError(core::concat("[reduce] the gradient is said to be on ",
+                                        core::to_string(grad.device), " and lies on ",
+                                        core::to_string(real)));
+  }
+}
 
 void check(const core::Buffer& grad, const layout::Layout& layout) {
   if (grad.elements != layout.elements()) {
@@ -60,12 +77,15 @@ std::string differences(const std::vector<std::array<std::uint64_t, 3>>& digests
 core::Work Method::start(const core::Buffer& grad, const layout::Layout& layout,
                          comm::Communicator& communicator, const core::Stream& stream) {
   check(grad, layout);
+  check_device(grad, stream);
   const bool opens = opens_step(layout);
   const std::int64_t step = steps_ - 1;
-  return stream.run([this, grad, &layout, &communicator, opens, step] {
+  // A worker's task must not keep its own stream alive.
+  const core::Stream on = stream.device().is_cuda() ? stream : core::Stream();
+  return stream.run([this, grad, &layout, &communicator, opens, step, on] {
     if (opens) begin_step(step);
-    agree(layout, communicator, step);
-    reduce_bucket(grad, layout, communicator, step);
+    agree(layout, communicator, step, on);
+    reduce_bucket(grad, layout, communicator, step, on);
   });
 }
 
@@ -85,10 +105,18 @@ bool Method::opens_step(const layout::Layout& layout) {
 }
 
 void Method::agree(const layout::Layout& layout, comm::Communicator& communicator,
-                   std::int64_t step) {
+                   std::int64_t step, const core::Stream& stream) {
   const std::uint64_t key =
       core::combine(layout.fingerprint(), static_cast<std::uint64_t>(communicator.size()));
-  if (communicator.size() == 1 || agreed_.contains(key)) return;
+  if (agreed_.contains(key)) return;
+  if (core::cuda::is_capturing(stream)) {
+    throw core::UsageError(
+        "[reduce] this layout was not reduced before: take one step before capturing the next");
+  }
+  if (communicator.size() == 1) {
+    agreed_.insert(key);
+    return;
+  }
   const std::string text = spec();
   const auto digests = comm::gather<std::array<std::uint64_t, 3>>(
       communicator, {core::hash(text), layout.fingerprint(), static_cast<std::uint64_t>(step)});
@@ -106,6 +134,13 @@ void Method::agree(const layout::Layout& layout, comm::Communicator& communicato
 void Method::configure(const std::string& settings) {
   apply(settings);
   agreed_.clear();
+}
+
+void Method::replayed(std::int64_t steps) {
+  if (steps < 1)
+    throw core::UsageError(core::concat("[replayed] ", steps, " steps; give 1 or more"));
+  steps_ = steps;
+  after_replays(steps);
 }
 
 void Method::restore(std::int64_t steps, Memories memories) {

@@ -39,14 +39,17 @@ class Method {
 
   /// In: this rank's gradient. Out, in the same buffer: the mean over ranks, the same bits at every
   /// rank; all NaN where some rank's gradient, or the mean, is not finite. The buffer, the layout
-  /// and the communicator stay alive until the work is done. Before the first reduction, and
-  /// whenever a layout or an option is new, the ranks compare what they are about to do; where they
-  /// differ, every rank throws the same core::UsageError, and a new method is needed.
+  /// and the communicator stay alive until the work is done. A gradient on a GPU comes with a
+  /// stream of that GPU, and the work takes its place in it: the host waits for nothing, but for
+  /// the first step of a layout and where an option (check, nonfinite=error) has it look. Before
+  /// the first reduction, and whenever a layout or an option is new, the ranks compare what they
+  /// are about to do; where they differ, every rank throws the same core::UsageError, and a new
+  /// method is needed.
   core::Work start(const core::Buffer& grad, const layout::Layout& layout,
                    comm::Communicator& communicator, const core::Stream& stream = {});
   void reduce(const core::Buffer& grad, const layout::Layout& layout,
-              comm::Communicator& communicator) {
-    start(grad, layout, communicator).wait();
+              comm::Communicator& communicator, const core::Stream& stream = {}) {
+    start(grad, layout, communicator, stream).wait();
   }
 
   /// How this method's layouts are made: layout::make_layout(model, method->rate_policy()).
@@ -72,6 +75,13 @@ class Method {
   /// Steps begun so far, and the one under way: steps() - 1.
   std::int64_t steps() const { return steps_; }
 
+  /// A stream may be captured into a CUDA graph while steps are started on it, once each layout has
+  /// had a step of its own; a captured step counts at once, and as one of its turn. With
+  /// leaders=cyclic n steps in a row make n graphs, to be replayed in that order; with sharded
+  /// leaders and for select=random one serves for all. Before the next step that is not a replay,
+  /// and before saving: how many steps are done.
+  void replayed(std::int64_t steps);
+
   /// What it remembers, for saving; and back again, replacing everything. The next step is `steps`.
   virtual std::vector<NamedMemory> memories() const { return {}; }
   void restore(std::int64_t steps, Memories memories);
@@ -81,8 +91,10 @@ class Method {
 
   /// One bucket of step `step`, on the stream's thread; begin_step comes before a step's first.
   virtual void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
-                             comm::Communicator& communicator, std::int64_t step) = 0;
+                             comm::Communicator& communicator, std::int64_t step,
+                             const core::Stream& stream) = 0;
   virtual void begin_step(std::int64_t /*step*/) {}
+  virtual void after_replays(std::int64_t /*steps*/) {}
   virtual std::string spec_text() const = 0;
   virtual void apply(const std::string& settings) = 0;
   /// Throws UsageError, changing nothing, where the memories cannot be its own.
@@ -90,7 +102,8 @@ class Method {
 
  private:
   bool opens_step(const layout::Layout& layout);
-  void agree(const layout::Layout& layout, comm::Communicator& communicator, std::int64_t step);
+  void agree(const layout::Layout& layout, comm::Communicator& communicator, std::int64_t step,
+             const core::Stream& stream);
 
   std::int64_t steps_ = 0;
   bool step_open_ = false;          // whether one has begun since the start or a restore

@@ -5,7 +5,7 @@
 #include "scalecom/core/text.h"
 #include "scalecom/methods/dense.h"
 #include "scalecom/methods/half.h"
-#include "scalecom/methods/scalecom.h"
+#include "scalecom/methods/scalecom/scalecom.h"
 
 namespace scalecom::methods {
 namespace {
@@ -21,7 +21,7 @@ const std::vector<Entry>& entries() {
   static const std::vector<Entry> list = {
       {"dense", make_dense, dense_options},
       {"half", make_half, half_options},
-      {"scalecom", make_scalecom, scalecom_options},
+      {"scalecom", scalecom::make, scalecom::allowed_options},
   };
   return list;
 }

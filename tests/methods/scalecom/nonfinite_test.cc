@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "scalecom/core/error.h"
-#include "scalecom/methods/scalecom.h"
+#include "scalecom/methods/scalecom/scalecom.h"
 #include "tests/methods/ranks.h"
 
 // NaN and Inf never enter a memory, and every rank hears of them; a step can be taken back.

@@ -1,4 +1,4 @@
-#include "scalecom/methods/bucket_shape.h"
+#include "scalecom/methods/scalecom/shape.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "scalecom/core/text.h"
 #include "scalecom/wire/offsets.h"
 
-namespace scalecom::methods {
+namespace scalecom::methods::scalecom {
 namespace {
 
 constexpr std::int64_t kMostElements = std::numeric_limits<std::uint32_t>::max();
@@ -25,7 +25,7 @@ std::int64_t exact_items(const layout::Layout& layout, std::int64_t compressed_e
 
 }  // namespace
 
-BucketShape::BucketShape(const layout::Layout& layout, const layout::Selection& selection)
+Shape::Shape(const layout::Layout& layout, const layout::Selection& selection)
     : exact(selection.kind == layout::Selection::Kind::kExact) {
   for (const layout::Slice& slice : layout.slices()) add(slice, selection);
   if (!exact) return;
@@ -36,7 +36,7 @@ BucketShape::BucketShape(const layout::Layout& layout, const layout::Selection& 
   }
 }
 
-void BucketShape::add(const layout::Slice& slice, const layout::Selection& selection) {
+void Shape::add(const layout::Slice& slice, const layout::Selection& selection) {
   if (slice.dense() || slice.length == 0) {
     dense_parts.push_back({slice.name, slice.offset, slice.length, dense_elements});
     dense_elements += slice.length;
@@ -58,7 +58,7 @@ void BucketShape::add(const layout::Slice& slice, const layout::Selection& selec
   parts.push_back(part);
 }
 
-void BucketShape::for_each_piece(const ChunkRange& range, const Visit& visit) const {
+void Shape::for_each_piece(const ChunkRange& range, const Visit& visit) const {
   std::int64_t begin = 0;
   for (const Part& part : parts) {
     const std::int64_t all = part.cut.chunks();
@@ -71,16 +71,16 @@ void BucketShape::for_each_piece(const ChunkRange& range, const Visit& visit) co
   }
 }
 
-std::int64_t BucketShape::offset_bytes() const {
+std::int64_t Shape::offset_bytes() const {
   if (exact && items > 0) return wire::packed_bytes(exact_cut(), 0, 1);
   return offset_bytes(whole());
 }
 
-std::int64_t BucketShape::offset_bytes(const ChunkRange& range) const {
+std::int64_t Shape::offset_bytes(const ChunkRange& range) const {
   std::int64_t bytes = 0;
   for_each_piece(range, [&](const Part&, std::int64_t, std::int64_t, std::int64_t,
                             std::int64_t size) { bytes += size; });
   return bytes;
 }
 
-}  // namespace scalecom::methods
+}  // namespace scalecom::methods::scalecom

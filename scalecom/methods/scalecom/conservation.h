@@ -7,9 +7,9 @@
 
 #include "scalecom/comm/communicator.h"
 #include "scalecom/kernels/kernels.h"
-#include "scalecom/methods/scalecom_bucket.h"
+#include "scalecom/methods/scalecom/bucket.h"
 
-namespace scalecom::methods {
+namespace scalecom::methods::scalecom {
 
 /// check=conserve: a second, slow set of books in double precision. For every compressed tensor,
 /// what went in, was sent, decayed and is held; in units of the gradient, so a memory m counts as
@@ -17,18 +17,17 @@ namespace scalecom::methods {
 class Conservation {
  public:
   /// Before a bucket's first pass: what is there.
-  void open(ScaleComBucket& bucket, kernels::Filter filter);
+  void open(Bucket& bucket, kernels::Filter filter);
   /// After the items were taken and before they are summed: what this rank sends.
-  void send(ScaleComBucket& bucket);
-  /// The rounding of a sum was given back to this rank's memory at the items from `first` on.
-  void give_back(std::int64_t first, std::int64_t count, const float* rounding);
+  void send(Bucket& bucket);
+  /// The rounding of its part of the mean was given back to this rank's memory.
+  void give_back(const NarrowMean& mean);
   /// At the end of the bucket's step; `sent` is false where it was taken back. Every rank takes
   /// part, and every rank throws CheckError where one rank's books do not balance.
-  void close(ScaleComBucket& bucket, kernels::Filter filter, bool sent,
-             comm::Communicator& communicator);
+  void close(Bucket& bucket, kernels::Filter filter, bool sent, comm::Communicator& communicator);
 
   /// The last step's bucket was put back.
-  void put_back(ScaleComBucket& bucket, kernels::Filter filter);
+  void put_back(Bucket& bucket, kernels::Filter filter);
   /// A tensor's whole memory went out with a dense slice.
   void forget(const std::string& name) { accounts_.erase(name); }
   /// The memories were replaced or rescaled: the books begin anew.
@@ -53,12 +52,12 @@ class Conservation {
   };
   struct Verdict;
 
-  std::string check_part(ScaleComBucket& bucket, std::size_t part, kernels::Filter filter,
-                         bool sent);
+  std::string check_part(const std::string& name, const Bucket::View& view, std::size_t part,
+                         kernels::Filter filter, bool sent);
 
   std::map<std::string, Account> accounts_;
   std::vector<Entry> entries_;       // of the bucket under way, a part each
   std::vector<double> item_values_;  // what each of its items really gave
 };
 
-}  // namespace scalecom::methods
+}  // namespace scalecom::methods::scalecom

@@ -8,7 +8,7 @@
 #include "scalecom/layout/layout.h"
 #include "scalecom/layout/selection.h"
 
-namespace scalecom::methods {
+namespace scalecom::methods::scalecom {
 
 /// A run of chunks, in a bucket's own count of them.
 struct ChunkRange {
@@ -21,7 +21,7 @@ struct ChunkRange {
 /// Where the chunks, the kept entries ("items") and the dense slices of a bucket lie. It follows
 /// from the layout and the selection alone: the same on every rank, and all that the wire cost
 /// depends on. Chunks and items are numbered through the bucket, slice after slice.
-struct BucketShape {
+struct Shape {
   /// One compressed slice.
   struct Part {
     std::string name;
@@ -40,7 +40,7 @@ struct BucketShape {
     std::int64_t place = 0;
   };
 
-  BucketShape(const layout::Layout& layout, const layout::Selection& selection);
+  Shape(const layout::Layout& layout, const layout::Selection& selection);
 
   bool exact = false;
   std::vector<Part> parts;
@@ -68,4 +68,4 @@ struct BucketShape {
   void add(const layout::Slice& slice, const layout::Selection& selection);
 };
 
-}  // namespace scalecom::methods
+}  // namespace scalecom::methods::scalecom

@@ -1,4 +1,4 @@
-#include "scalecom/methods/scalecom_options.h"
+#include "scalecom/methods/scalecom/options.h"
 
 #include <array>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 
-namespace scalecom::methods {
+namespace scalecom::methods::scalecom {
 namespace {
 
 using Kind = layout::Selection::Kind;
@@ -47,7 +47,7 @@ std::string selection_text(const layout::Selection& selection) {
 
 }  // namespace
 
-core::OptionTable ScaleComOptions::table() {
+core::OptionTable Options::table() {
   using Bound = core::OptionTable::Bound;
   core::OptionTable table("scalecom");
   table.number("rate", &rate, 1, Bound::kClosed, 1e9);
@@ -86,8 +86,8 @@ core::OptionTable ScaleComOptions::table() {
   return table;
 }
 
-void ScaleComOptions::read(const core::OptionString& options) {
-  ScaleComOptions changed = *this;
+void Options::read(const core::OptionString& options) {
+  Options changed = *this;
   changed.table().read(options.settings);
   const bool one_set = changed.select.kind == Kind::kExact || changed.select.kind == Kind::kRandom;
   if (changed.leaders == kSharded && one_set) {
@@ -105,20 +105,20 @@ void ScaleComOptions::read(const core::OptionString& options) {
   *this = changed;
 }
 
-std::string ScaleComOptions::text() const {
-  ScaleComOptions copy = *this;
+std::string Options::text() const {
+  Options copy = *this;
   return copy.table().text();
 }
 
-std::string ScaleComOptions::allowed() {
-  ScaleComOptions defaults;
+std::string Options::allowed() {
+  Options defaults;
   return defaults.table().allowed();
 }
 
-core::DType ScaleComOptions::value_type() const {
+core::DType Options::value_type() const {
   constexpr std::array kTypes = {core::DType::kFloat32, core::DType::kBFloat16,
                                  core::DType::kFloat16};
   return kTypes[static_cast<std::size_t>(values)];
 }
 
-}  // namespace scalecom::methods
+}  // namespace scalecom::methods::scalecom

@@ -1,4 +1,4 @@
-#include "scalecom/methods/conservation.h"
+#include "scalecom/methods/scalecom/conservation.h"
 
 #include <array>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
 
-namespace scalecom::methods {
+namespace scalecom::methods::scalecom {
 namespace {
 
 constexpr double kUlp = 1.0 / (1 << 23);  // of fp32, relative
@@ -35,11 +35,12 @@ struct Conservation::Verdict {
   std::array<char, 240> complaint{};
 };
 
-void Conservation::open(ScaleComBucket& bucket, kernels::Filter filter) {
-  entries_.assign(bucket.tensors().size(), {});
+void Conservation::open(Bucket& bucket, kernels::Filter filter) {
+  const Bucket::View view = bucket.view();
+  entries_.assign(view.tensors.size(), {});
   item_values_.assign(static_cast<std::size_t>(bucket.shape().items), 0.0);
   for (std::size_t part = 0; part < entries_.size(); ++part) {
-    const kernels::Tensor& tensor = bucket.tensors()[part];
+    const kernels::Tensor& tensor = view.tensors[part];
     Entry& entry = entries_[part];
     const auto length = static_cast<std::size_t>(tensor.length);
     entry.memory.assign(tensor.memory, tensor.memory + tensor.length);
@@ -53,27 +54,26 @@ void Conservation::open(ScaleComBucket& bucket, kernels::Filter filter) {
   }
 }
 
-void Conservation::send(ScaleComBucket& bucket) {
-  for (std::size_t i = 0; i < item_values_.size(); ++i) item_values_[i] = bucket.values()[i];
+void Conservation::send(Bucket& bucket) {
+  const Bucket::View view = bucket.view();
+  item_values_.assign(view.values.begin(), view.values.end());
 }
 
-void Conservation::give_back(std::int64_t first, std::int64_t count, const float* rounding) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    item_values_[static_cast<std::size_t>(first + i)] -= rounding[i];
+void Conservation::give_back(const NarrowMean& mean) {
+  const std::vector<float> rounding = mean.rounding_on_host();
+  for (std::size_t i = 0; i < rounding.size(); ++i) {
+    item_values_[static_cast<std::size_t>(mean.owned().begin) + i] -= rounding[i];
   }
 }
 
 // Looks at every entry of a part and brings its account up to date. Returns a complaint, or "".
-std::string Conservation::check_part(ScaleComBucket& bucket, std::size_t part,
-                                     kernels::Filter filter, bool sent) {
-  const kernels::Tensor& tensor = bucket.tensors()[part];
+std::string Conservation::check_part(const std::string& name, const Bucket::View& view,
+                                     std::size_t part, kernels::Filter filter, bool sent) {
+  const kernels::Tensor& tensor = view.tensors[part];
   Entry& entry = entries_[part];
-  const std::string& name = bucket.shape().parts[part].name;
-  const std::int64_t first = bucket.first_item(part);
-  const kernels::Taken taken = bucket.taken(first);
   if (sent) {
-    for (std::int64_t i = 0; i < bucket.items(part); ++i) {
-      entry.sent[taken.positions[i]] = item_values_[static_cast<std::size_t>(first + i)];
+    for (std::int64_t i = view.first_items[part]; i < view.first_items[part + 1]; ++i) {
+      entry.sent[view.positions[i]] = item_values_[static_cast<std::size_t>(i)];
     }
   }
   const double beta = filter.beta;
@@ -121,11 +121,13 @@ std::string Conservation::check_part(ScaleComBucket& bucket, std::size_t part,
   return "";
 }
 
-void Conservation::close(ScaleComBucket& bucket, kernels::Filter filter, bool sent,
+void Conservation::close(Bucket& bucket, kernels::Filter filter, bool sent,
                          comm::Communicator& communicator) {
+  const Bucket::View view = bucket.view();
   Verdict mine;
   for (std::size_t part = 0; part < entries_.size(); ++part) {
-    const std::string complaint = check_part(bucket, part, filter, sent);
+    const std::string complaint =
+        check_part(bucket.shape().parts[part].name, view, part, filter, sent);
     if (complaint.empty()) continue;
     std::memcpy(mine.complaint.data(), complaint.data(),
                 std::min(complaint.size(), mine.complaint.size() - 1));
@@ -136,7 +138,7 @@ void Conservation::close(ScaleComBucket& bucket, kernels::Filter filter, bool se
     const double w = weight(static_cast<std::int64_t>(i));
     mine.sent += w * item_values_[i];
     mine.magnitude += w * std::abs(item_values_[i]);
-    mean += w * bucket.values()[i];
+    mean += w * view.values[i];
   }
   const std::vector<Verdict> all = comm::gather(communicator, mine);
   double total = 0;
@@ -157,10 +159,11 @@ void Conservation::close(ScaleComBucket& bucket, kernels::Filter filter, bool se
   }
 }
 
-void Conservation::put_back(ScaleComBucket& bucket, kernels::Filter filter) {
-  for (std::size_t part = 0; part < bucket.tensors().size(); ++part) {
+void Conservation::put_back(Bucket& bucket, kernels::Filter filter) {
+  const Bucket::View view = bucket.view();
+  for (std::size_t part = 0; part < view.tensors.size(); ++part) {
     Account& account = accounts_[bucket.shape().parts[part].name];
-    const double held = held_by(bucket.tensors()[part], filter);
+    const double held = held_by(view.tensors[part], filter);
     // What comes back is no longer sent. How much that was is what the memory has gained.
     account.sent -= held - account.held;
     account.held = held;
@@ -174,4 +177,4 @@ comm::Counters Conservation::cost(int size) {
   return cost;
 }
 
-}  // namespace scalecom::methods
+}  // namespace scalecom::methods::scalecom

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scalecom/methods/scalecom.h"
+#include "scalecom/methods/scalecom/scalecom.h"
 #include "tests/methods/ranks.h"
 
 // Bytes really moved equal the formulas, and do not grow with the number of ranks.

@@ -1,4 +1,4 @@
-#include "scalecom/methods/scalecom.h"
+#include "scalecom/methods/scalecom/scalecom.h"
 
 #include <gtest/gtest.h>
 

@@ -9,9 +9,9 @@
 #include "scalecom/layout/rates.h"
 #include "scalecom/layout/selection.h"
 
-namespace scalecom::methods {
+namespace scalecom::methods::scalecom {
 
-struct ScaleComOptions {
+struct Options {
   enum Leaders { kCyclic, kSharded };
   enum OnNonFinite { kNan, kError };
   enum Check { kNone, kConserve };
@@ -42,4 +42,4 @@ struct ScaleComOptions {
   core::OptionTable table();
 };
 
-}  // namespace scalecom::methods
+}  // namespace scalecom::methods::scalecom

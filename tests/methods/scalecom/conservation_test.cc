@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "scalecom/core/error.h"
-#include "scalecom/methods/scalecom.h"
+#include "scalecom/methods/scalecom/scalecom.h"
 #include "tests/methods/ranks.h"
 
 // Nothing is lost: what went in was sent, or is held.

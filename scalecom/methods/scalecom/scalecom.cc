@@ -1,0 +1,238 @@
+#include "scalecom/methods/scalecom/scalecom.h"
+
+#include <map>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/hash.h"
+#include "scalecom/core/text.h"
+#include "scalecom/kernels/elementwise.h"
+#include "scalecom/methods/dense_mean.h"
+#include "scalecom/methods/scalecom/bucket.h"
+#include "scalecom/methods/scalecom/conservation.h"
+#include "scalecom/methods/scalecom/options.h"
+
+namespace scalecom::methods::scalecom {
+namespace {
+
+class ScaleCom final : public Method {
+ public:
+  explicit ScaleCom(const core::OptionString& options) { options_.read(options); }
+
+  layout::RatePolicy rate_policy() const override { return options_.rates; }
+  comm::Counters cost(const layout::Layout& layout, int size, int rank,
+                      std::int64_t step) const override;
+  void undo() override;
+  std::vector<NamedMemory> memories() const override { return memories_.list(); }
+
+ protected:
+  void begin_step(std::int64_t step) override;
+  void after_replays(std::int64_t steps) override;
+  void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
+                     comm::Communicator& communicator, std::int64_t step,
+                     const core::Stream& stream) override;
+  std::string spec_text() const override { return "scalecom," + options_.text(); }
+  void apply(const std::string& settings) override;
+  void replace_memories(Memories memories) override;
+
+ private:
+  bool checked() const { return options_.check == Options::kConserve; }
+  bool narrow() const { return options_.value_type() != core::DType::kFloat32; }
+  Bucket& bucket_of(const layout::Layout& layout, std::int64_t step);
+
+  void reduce_compressed(Bucket& bucket, comm::Communicator& communicator);
+  void reduce_dense(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
+  void exchange_offsets(Bucket& bucket, comm::Communicator& communicator);
+  float sum(Bucket& bucket, comm::Communicator& communicator);
+  bool fold_memories(const Shape& shape, float factor, float* dense, bool by_place);
+  void set_aside_folded(const Shape& shape);
+  void refuse(const Bucket& bucket) const;
+
+  Options options_;
+  MemoryStore memories_;
+  std::map<std::uint64_t, std::unique_ptr<Bucket>> buckets_;  // by layout, apart in the warm-up
+  DenseMean dense_mean_;
+  NarrowMean narrow_mean_;
+  Conservation books_;
+};
+
+// The slices of a warm-up step: the same, all dense.
+layout::Layout all_dense(const layout::Layout& layout) {
+  std::vector<layout::Slice> slices(layout.slices().begin(), layout.slices().end());
+  for (layout::Slice& slice : slices) slice.rate = layout::kDense;
+  return layout::Layout(std::move(slices));
+}
+
+Bucket& ScaleCom::bucket_of(const layout::Layout& layout, std::int64_t step) {
+  const bool warming_up = step < options_.warmup;
+  const std::uint64_t key = core::combine(layout.fingerprint(), warming_up ? 1 : 0);
+  const auto found = buckets_.find(key);
+  if (found != buckets_.end()) return *found->second;
+  auto bucket = make_bucket(warming_up ? all_dense(layout) : layout, options_, memories_);
+  return *buckets_.emplace(key, std::move(bucket)).first->second;
+}
+
+// Buckets that the last step did not use belong to an older layout.
+void ScaleCom::begin_step(std::int64_t step) {
+  memories_.forget_aside();
+  std::erase_if(buckets_, [step](const auto& item) { return item.second->step() < step - 1; });
+}
+
+void ScaleCom::after_replays(std::int64_t steps) {
+  for (auto& [key, bucket] : buckets_) bucket->replayed(steps);
+}
+
+void ScaleCom::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
+                             comm::Communicator& communicator, std::int64_t step,
+                             const core::Stream& stream) {
+  memories_.use(stream);
+  Bucket& bucket = bucket_of(layout, step);
+  bucket.begin(grad, {communicator.rank(), communicator.size(), step}, stream);
+  if (bucket.shape().items > 0) {
+    reduce_compressed(bucket, communicator);
+  } else {
+    reduce_dense(bucket, grad, communicator);
+  }
+}
+
+void ScaleCom::reduce_compressed(Bucket& bucket, comm::Communicator& communicator) {
+  const Shape& shape = bucket.shape();
+  if (checked()) books_.open(bucket, options_.filter());
+  bucket.first_pass();
+  const bool folded = fold_memories(shape, 1.0F / static_cast<float>(communicator.size()),
+                                    bucket.rest().data(), true);
+  exchange_offsets(bucket, communicator);
+  bucket.take();
+  if (checked()) books_.send(bucket);
+  const float factor = sum(bucket, communicator);
+  bucket.finish(factor, narrow() ? &narrow_mean_ : nullptr);
+
+  // Only these have the host look at what came out.
+  if (!checked() && !folded && options_.nonfinite != Options::kError) return;
+  const bool sent = bucket.was_sent();
+  if (sent && folded) set_aside_folded(shape);
+  if (checked()) {
+    if (sent && narrow()) books_.give_back(narrow_mean_);
+    books_.close(bucket, options_.filter(), sent, communicator);
+  }
+  if (!sent) refuse(bucket);
+}
+
+void ScaleCom::reduce_dense(Bucket& bucket, const core::Buffer& grad,
+                            comm::Communicator& communicator) {
+  bool folded = false;
+  dense_mean_(grad, communicator, bucket.stream(), [&](float* gradient, float factor) {
+    folded = fold_memories(bucket.shape(), factor, gradient, false);
+  });
+  if (!folded && options_.nonfinite != Options::kError) return;
+  if (dense_mean_.is_finite()) {
+    set_aside_folded(bucket.shape());
+  } else {
+    refuse(bucket);
+  }
+}
+
+// Everybody's named entries to everybody.
+void ScaleCom::exchange_offsets(Bucket& bucket, comm::Communicator& communicator) {
+  if (!options_.sends_offsets()) return;
+  if (options_.leaders == Options::kSharded) {
+    communicator.all_gather(bucket.own_offsets(), bucket.offsets(), bucket.stream());
+  } else {
+    communicator.broadcast(bucket.offsets(), bucket.turn().leader(), bucket.stream());
+  }
+}
+
+// The message becomes its sum; returns what makes a mean of its values. Dense slices were divided
+// before.
+float ScaleCom::sum(Bucket& bucket, comm::Communicator& communicator) {
+  if (!narrow()) {
+    communicator.all_reduce(bucket.message(), bucket.stream());
+    return 1.0F / static_cast<float>(communicator.size());
+  }
+  narrow_mean_(bucket.values(), options_.value_type(), communicator, bucket.stream());
+  communicator.all_reduce(bucket.rest(), bucket.stream());
+  return 1.0F;
+}
+
+// A slice that is dense now and was compressed before sends all that its memory holds. `dense` is
+// the fp32 gradient, already scaled by `factor`: the slices one after the other (by_place), or the
+// whole bucket. Whether there was any.
+bool ScaleCom::fold_memories(const Shape& shape, float factor, float* dense, bool by_place) {
+  bool folded = false;
+  for (const Shape::DensePart& part : shape.dense_parts) {
+    const float* memory = memories_.find(part.name, part.length);
+    if (memory == nullptr) continue;
+    kernels::elementwise::add_quotient(dense + (by_place ? part.place : part.offset), memory,
+                                       part.length, options_.filter().beta, factor,
+                                       memories_.stream());
+    folded = true;
+  }
+  return folded;
+}
+
+void ScaleCom::set_aside_folded(const Shape& shape) {
+  for (const Shape::DensePart& part : shape.dense_parts) {
+    memories_.set_aside(part.name);
+    books_.forget(part.name);
+  }
+}
+
+// Some rank's bucket held a NaN or Inf, or the sum does.
+void ScaleCom::refuse(const Bucket& bucket) const {
+  if (options_.nonfinite != Options::kError) return;
+  throw core::CheckError(core::concat("[scalecom] step ", bucket.step(),
+                                      ": a gradient of some rank is not finite; nothing was "
+                                      "sent, and what is finite stays in the memories"));
+}
+
+void ScaleCom::undo() {
+  memories_.bring_back();
+  for (auto& [key, bucket] : buckets_) {
+    if (bucket->step() != steps() - 1) continue;
+    const bool balances = checked() && bucket->was_sent();
+    bucket->put_back();
+    if (balances) books_.put_back(*bucket, options_.filter());
+  }
+}
+
+void ScaleCom::apply(const std::string& settings) {
+  const double beta = options_.beta;
+  options_.read(core::OptionString::parse("scalecom," + settings));
+  // m / beta, what is still to be sent, stays.
+  if (options_.beta != beta) memories_.scale(static_cast<float>(options_.beta / beta));
+  buckets_.clear();
+  books_.reset();
+}
+
+void ScaleCom::replace_memories(Memories memories) {
+  memories_.replace(std::move(memories));
+  buckets_.clear();
+  books_.reset();
+}
+
+comm::Counters ScaleCom::cost(const layout::Layout& layout, int size, int rank,
+                              std::int64_t step) const {
+  const Shape shape(step < options_.warmup ? all_dense(layout) : layout, options_.select);
+  comm::Counters cost;
+  if (shape.items == 0) {
+    cost[comm::Call::kAllReduce] = comm::all_reduce_traffic(shape.dense_elements, size, rank);
+    return cost;
+  }
+  cost[comm::Call::kAllReduce] =
+      comm::all_reduce_traffic((narrow() ? 0 : shape.items) + shape.dense_elements + 1, size, rank);
+  if (narrow()) cost += NarrowMean::cost(shape.items, size, rank);
+  if (checked()) cost += Conservation::cost(size);
+  if (options_.sends_offsets()) cost += offset_cost(shape, options_, {rank, size, step});
+  return cost;
+}
+
+}  // namespace
+
+std::unique_ptr<Method> make(const core::OptionString& options) {
+  return std::make_unique<ScaleCom>(options);
+}
+
+std::string allowed_options() {
+  return Options::allowed();
+}
+
+}  // namespace scalecom::methods::scalecom
