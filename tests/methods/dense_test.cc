@@ -59,8 +59,7 @@ TEST(Dense, SixteenBitGradientsAreSummedInFp32) {
     }
     const layout::Layout layout = layout_of({{2000, 1}});
     world.run([&](int rank) {
-      world.method(rank).reduce({gradients[static_cast<std::size_t>(rank)].data(), 2000, type},
-                                layout, world.end(rank));
+      world.reduce_at(rank, {gradients[static_cast<std::size_t>(rank)].data(), 2000, type}, layout);
     });
     for (const auto& result : gradients) EXPECT_EQ(result, expected);
   }

@@ -4,7 +4,34 @@
 #include <exception>
 #include <thread>
 
+#include "tests/device.h"
+
 namespace scalecom::methods::testing {
+
+World::World(int size, const std::string& spec)
+    : ends_(comm::inproc::make_world(size)),
+      streams_(static_cast<std::size_t>(size)),
+      arrays_(static_cast<std::size_t>(size)) {
+  for (int r = 0; r < size; ++r) methods_.push_back(make(spec));
+}
+
+void World::reduce_at(int rank, const core::Buffer& gradient, const layout::Layout& layout) {
+  const core::Device device = ::scalecom::testing::device();
+  if (!device.is_cuda()) {
+    method(rank).reduce(gradient, layout, end(rank));
+    return;
+  }
+  core::Stream& stream = streams_[static_cast<std::size_t>(rank)];
+  core::Array<std::byte>& array = arrays_[static_cast<std::size_t>(rank)];
+  const std::int64_t bytes = gradient.elements * core::size_of(gradient.dtype);
+  if (!stream.device().is_cuda()) stream = core::Stream::cuda(device);
+  if (array.size() < bytes) array = core::Array<std::byte>(device, bytes);
+  core::cuda::copy(array.data(), gradient.data, bytes, stream);
+  method(rank).reduce({array.data(), gradient.elements, gradient.dtype, device}, layout, end(rank),
+                      stream);
+  core::cuda::copy(gradient.data, array.data(), bytes, stream);
+  core::cuda::synchronize(stream);
+}
 
 void World::run(const std::function<void(int)>& body) {
   std::vector<std::exception_ptr> failures(ends_.size());
@@ -27,8 +54,7 @@ void World::run(const std::function<void(int)>& body) {
 void World::reduce(Gradients& gradients, const layout::Layout& layout) {
   run([&](int rank) {
     std::vector<float>& mine = gradients[static_cast<std::size_t>(rank)];
-    method(rank).reduce(core::Buffer::of(mine.data(), static_cast<std::int64_t>(mine.size())),
-                        layout, end(rank));
+    reduce_at(rank, core::Buffer::of(mine.data(), static_cast<std::int64_t>(mine.size())), layout);
   });
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scalecom/comm/inproc/inproc.h"
+#include "scalecom/core/array.h"
 #include "scalecom/methods/method.h"
 
 /// What the tests of methods share: worlds of ranks as threads, and gradients to bring to them.
@@ -17,12 +18,10 @@ namespace scalecom::methods::testing {
 using Gradients = std::vector<std::vector<float>>;  ///< one a rank
 
 /// A world in which every rank has its own method, made from the same string; the ranks live from
-/// call to call.
+/// call to call. Gradients lie on the device of the test.
 class World {
  public:
-  World(int size, const std::string& spec) : ends_(comm::inproc::make_world(size)) {
-    for (int r = 0; r < size; ++r) methods_.push_back(make(spec));
-  }
+  World(int size, const std::string& spec);
 
   int size() const { return static_cast<int>(ends_.size()); }
   Method& method(int rank) { return *methods_[static_cast<std::size_t>(rank)]; }
@@ -31,12 +30,19 @@ class World {
   /// body(rank) on every rank at once. The first failure, by rank, is thrown again.
   void run(const std::function<void(int)>& body);
 
+  /// One rank's reduction of a gradient in host memory: there, or, where
+  /// scalecom::testing::device() is a GPU, by way of an array on it.
+  void reduce_at(int rank, const core::Buffer& gradient, const layout::Layout& layout);
+
   /// One bucket: every rank's gradient becomes the mean.
   void reduce(Gradients& gradients, const layout::Layout& layout);
 
  private:
   std::vector<std::unique_ptr<comm::Communicator>> ends_;
   std::vector<std::unique_ptr<Method>> methods_;
+  // Of each rank, on a GPU.
+  std::vector<core::Stream> streams_;
+  std::vector<core::Array<std::byte>> arrays_;
 };
 
 /// Whole numbers in [-range, range], as floats.

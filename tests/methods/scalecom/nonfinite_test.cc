@@ -90,9 +90,8 @@ TEST(NonFinite, CanBeAnErrorOnEveryRank) {
     std::atomic<int> errors{0};
     world.run([&](int rank) {
       auto& mine = gradients[static_cast<std::size_t>(rank)];
-      EXPECT_THROW(
-          world.method(rank).reduce(core::Buffer::of(mine.data(), 520), layout, world.end(rank)),
-          core::CheckError);
+      EXPECT_THROW(world.reduce_at(rank, core::Buffer::of(mine.data(), 520), layout),
+                   core::CheckError);
       ++errors;
     });
     EXPECT_EQ(errors, 3);

@@ -265,9 +265,8 @@ TEST(ScaleCom, SixteenBitGradientsKeepAnFp32Memory) {
       }
       wide.reduce(gradients, layout);
       narrow.run([&](int rank) {
-        narrow.method(rank).reduce(
-            {bits[static_cast<std::size_t>(rank)].data(), layout.elements(), type}, layout,
-            narrow.end(rank));
+        narrow.reduce_at(
+            rank, {bits[static_cast<std::size_t>(rank)].data(), layout.elements(), type}, layout);
       });
       for (std::size_t i = 0; i < bits[0].size(); ++i) {
         ASSERT_EQ(bits[0][i], core::to_bits16(type, gradients[0][i])) << i;
