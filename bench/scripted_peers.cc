@@ -14,11 +14,21 @@ namespace {
 
 }  // namespace
 
+void ScriptedPeers::place_on(const scalecom::core::Stream& stream) {
+  const auto bytes = static_cast<std::int64_t>(broadcast_.size());
+  placed_ = scalecom::core::Array<std::byte>(stream.device(), bytes);
+  scalecom::core::cuda::copy(placed_.data(), broadcast_.data(), bytes, stream);
+}
+
 void ScriptedPeers::broadcast(std::span<std::byte> data, int root,
-                              const scalecom::core::Stream& /*stream*/) {
+                              const scalecom::core::Stream& stream) {
   if (root == rank()) return;
   if (data.size() != broadcast_.size()) not_in_the_script("broadcast of this size");
-  std::memcpy(data.data(), broadcast_.data(), data.size());
+  if (stream.device().is_cuda()) {
+    scalecom::core::cuda::copy(data.data(), placed_.data(), placed_.size(), stream);
+  } else {
+    std::memcpy(data.data(), broadcast_.data(), data.size());
+  }
 }
 
 // Everybody says what this rank says.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "scalecom/comm/communicator.h"
+#include "scalecom/core/array.h"
 
 namespace bench {
 
@@ -13,12 +14,14 @@ namespace bench {
 /// the public interface, as leader or as follower, without a network.
 class ScriptedPeers final : public scalecom::comm::Communicator {
  public:
-  /// Rank `size` - 1 of `size`: it follows for the first `size` - 1 steps.
-  ScriptedPeers(int size, std::vector<std::byte> broadcast)
-      : size_(size), broadcast_(std::move(broadcast)) {}
+  /// `broadcast` is what others say whenever they broadcast.
+  explicit ScriptedPeers(std::vector<std::byte> broadcast) : broadcast_(std::move(broadcast)) {}
 
-  int rank() const override { return size_ - 1; }
-  int size() const override { return size_; }
+  /// What they say lies on the stream's device from now on.
+  void place_on(const scalecom::core::Stream& stream);
+
+  int rank() const override { return kSize - 1; }
+  int size() const override { return kSize; }
   void broadcast(std::span<std::byte> data, int root,
                  const scalecom::core::Stream& stream) override;
   void all_reduce(std::span<float> /*data*/, const scalecom::core::Stream& /*stream*/) override {}
@@ -39,8 +42,11 @@ class ScriptedPeers final : public scalecom::comm::Communicator {
   const scalecom::comm::Counters& counters() const override { return counters_; }
 
  private:
-  int size_;
+  /// The last of them: it follows for the first 4,095 steps.
+  static constexpr int kSize = 4096;
+
   std::vector<std::byte> broadcast_;
+  scalecom::core::Array<std::byte> placed_;
   scalecom::comm::Counters counters_;
 };
 

@@ -4,6 +4,9 @@
 #include <functional>
 #include <string>
 
+#include "scalecom/core/device.h"
+#include "scalecom/core/dtype.h"
+
 namespace bench {
 
 /// The local step of one rank at the public interface, next to what memory allows.
@@ -11,23 +14,27 @@ struct StepPlan {
   std::int64_t elements = 25'600'000;
   double rate = 100;
   double beta = 0.1;
-  int threads = 0;  ///< 0: as many as the pool takes by itself
+  std::string select = "chunk";                                  ///< as scalecom's option
+  scalecom::core::DType type = scalecom::core::DType::kFloat32;  ///< of the gradient
+  scalecom::core::Device device;
+  int threads = 0;  ///< of the CPU; 0: as many as the pool takes by itself
   int repeats = 21;
 };
 
 /// Medians over the repeats, in which all kinds of pass take turns over the same arrays.
 struct StepFigures {
-  std::string isa;
+  std::string engine;  ///< the instruction set, or the GPU's name
   int threads = 0;
   bool verified = false;    ///< results equal the scalar reference's, bit for bit
   double leader_ms = 0;     ///< reduce() of a rank that names the entries
   double follower_ms = 0;   ///< reduce() of a rank that is told them
   double plain_ms = 0;      ///< m += beta * g
-  double copy_ms = 0;       ///< g to another array: 8 bytes an element
-  double floor_ms = 0;      ///< g and m to others: 16 bytes an element
-  double leader_ratio = 0;  ///< to the plain pass; the median of the ratios of each repeat
+  double copy_ms = 0;       ///< g to another array
+  double floor_ms = 0;      ///< g and m to others: 16 bytes an element, 12 where g has 16 bits
+  double leader_ratio = 0;  ///< to the plain pass, or to the floor on a GPU; the median of the
+                            ///< ratios of each repeat
   double follower_ratio = 0;
-  std::int64_t peak_bytes = 0;  ///< that a rank's method adds to a process that has the gradient
+  std::int64_t peak_bytes = 0;  ///< that a rank's method adds to what holds the gradient
 };
 
 /// Verifies, then times. `progress(done, all)` is called between repeats. UsageError for a plan

@@ -1,0 +1,196 @@
+#include "bench/host/step.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "bench/problem.h"
+#include "bench/process_memory.h"
+#include "bench/scripted_peers.h"
+#include "scalecom/comm/inproc/inproc.h"
+#include "scalecom/core/thread_pool.h"
+#include "scalecom/methods/method.h"
+
+namespace bench::host {
+namespace {
+
+namespace comm = scalecom::comm;
+namespace core = scalecom::core;
+namespace kernels = scalecom::kernels;
+namespace methods = scalecom::methods;
+
+constexpr std::int64_t kBlock = 65536;  // elements of a thread's turn in the plain passes
+
+template <typename Pass>
+void over_blocks(std::int64_t elements, const Pass& pass) {
+  core::parallel_for((elements + kBlock - 1) / kBlock, [&](std::int64_t block) {
+    pass(block * kBlock, std::min(elements, (block + 1) * kBlock));
+  });
+}
+
+// With the widest vectors there are, as the kernels: the comparison is to be a fair one.
+#if defined(__x86_64__)
+__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+void plain_block(float* memory, const float* gradient, float beta, std::int64_t elements) {
+  for (std::int64_t i = 0; i < elements; ++i) memory[i] += beta * gradient[i];
+}
+
+void plain_pass(float* memory, const float* gradient, float beta, std::int64_t elements) {
+  over_blocks(elements, [=](std::int64_t begin, std::int64_t end) {
+    plain_block(memory + begin, gradient + begin, beta, end - begin);
+  });
+}
+
+void copy_bytes(void* to, const void* from, std::int64_t bytes) {
+  over_blocks(bytes / 4 + 1, [=](std::int64_t begin, std::int64_t end) {
+    const std::int64_t last = std::min(bytes, 4 * end);
+    std::memcpy(static_cast<std::byte*>(to) + 4 * begin,
+                static_cast<const std::byte*>(from) + 4 * begin,
+                static_cast<std::size_t>(last - 4 * begin));
+  });
+}
+
+template <typename Work>
+double milliseconds(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+// One rank with a method of its own, brought one gradient a step.
+class Rank {
+ public:
+  Rank(const Problem& problem, comm::Communicator& communicator)
+      : problem_(problem), communicator_(communicator), method_(methods::make(problem.method())) {}
+
+  void step(std::byte* gradient) {
+    method_->reduce({gradient, problem_.plan().elements, problem_.plan().type}, problem_.layout(),
+                    communicator_);
+  }
+
+  std::span<const float> memory() const { return method_->memories().front().values; }
+
+ private:
+  const Problem& problem_;
+  comm::Communicator& communicator_;
+  std::unique_ptr<methods::Method> method_;
+};
+
+class StepBench {
+ public:
+  explicit StepBench(const StepPlan& plan)
+      : plan_(plan),
+        problem_(plan),
+        alone_(comm::inproc::make_world(1)),
+        peers_(problem_.offsets()),
+        gradient_(problem_.bytes()) {
+    refill();
+  }
+
+  /// What a leader's method adds to a process that holds the gradient.
+  std::int64_t peak_bytes() {
+    const std::int64_t before = resident_bytes();
+    reset_peak();
+    Rank leader(problem_, *alone_.front());
+    for (int i = 0; i < 3; ++i) {
+      refill();
+      leader.step(gradient_.data());
+    }
+    return peak_resident_bytes() - before;
+  }
+
+  bool verify() { return verified(*alone_.front(), true) && verified(peers_, false); }
+
+  void time(StepFigures& figures, const std::function<void(int, int)>& progress);
+
+ private:
+  void refill() { copy_bytes(gradient_.data(), problem_.source().data(), problem_.bytes()); }
+  bool verified(comm::Communicator& communicator, bool leads);
+
+  StepPlan plan_;
+  Problem problem_;
+  std::vector<std::unique_ptr<comm::Communicator>> alone_;
+  ScriptedPeers peers_;
+  core::AlignedArray<std::byte> gradient_;
+};
+
+// Two steps against the scalar reference: gradients and memories, bit for bit.
+bool StepBench::verified(comm::Communicator& communicator, bool leads) {
+  Rank rank(problem_, communicator);
+  Expected expected(problem_);
+  for (int step = 0; step < 2; ++step) {
+    refill();
+    rank.step(gradient_.data());
+    expected.step(leads, communicator.size(), step);
+    const std::span result(gradient_.data(), static_cast<std::size_t>(gradient_.size()));
+    if (!same_bytes(result, expected.gradient())) return false;
+    if (!same_bytes(std::as_bytes(rank.memory()), std::as_bytes(expected.memory()))) return false;
+  }
+  return true;
+}
+
+void StepBench::time(StepFigures& figures, const std::function<void(int, int)>& progress) {
+  Rank leader(problem_, *alone_.front());
+  Rank follower(problem_, peers_);
+  core::AlignedArray<std::byte> copied(problem_.bytes());
+  core::AlignedArray<float> copied_too(plan_.elements);
+  core::AlignedArray<float> wide(plan_.type == core::DType::kFloat32 ? 0 : plan_.elements);
+  const auto beta = static_cast<float>(plan_.beta);
+  leader.step(gradient_.data());  // from now on it has a memory
+  // The plain pass and the copy run over the method's own memory.
+  auto* const memory = const_cast<float*>(leader.memory().data());
+  const auto* const plain =
+      wide.size() > 0 ? wide.data() : reinterpret_cast<float*>(gradient_.data());
+  const auto copy_gradient = [&] { copy_bytes(copied.data(), gradient_.data(), problem_.bytes()); };
+  const std::vector<std::function<void()>> passes = {
+      [&] { leader.step(gradient_.data()); }, [&] { follower.step(gradient_.data()); },
+      [&] { plain_pass(memory, plain, beta, plan_.elements); }, copy_gradient,
+      [&] {
+        copy_gradient();
+        copy_bytes(copied_too.data(), memory, 4 * plan_.elements);
+      }};
+  std::vector<std::vector<double>> times(passes.size());
+  constexpr int kWarmUp = 2;
+  for (int round = -kWarmUp; round < plan_.repeats; ++round) {
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      // Each comes after each of the others in turn, and finds the gradient freshly written, as a
+      // backward pass leaves it.
+      const std::size_t pass = (i + static_cast<std::size_t>(round + kWarmUp)) % passes.size();
+      refill();
+      const double taken = milliseconds(passes[pass]);
+      if (round >= 0) times[pass].push_back(taken);
+    }
+    progress(round + kWarmUp + 1, plan_.repeats + kWarmUp);
+  }
+  const auto ratio_to_plain = [&](std::vector<double> pass) {
+    for (std::size_t i = 0; i < pass.size(); ++i) pass[i] /= times[2][i];
+    return median(pass);
+  };
+  figures.leader_ms = median(times[0]);
+  figures.follower_ms = median(times[1]);
+  figures.plain_ms = median(times[2]);
+  figures.copy_ms = median(times[3]);
+  figures.floor_ms = median(times[4]);
+  figures.leader_ratio = ratio_to_plain(times[0]);
+  figures.follower_ratio = ratio_to_plain(times[1]);
+}
+
+}  // namespace
+
+StepFigures measure_step(const StepPlan& plan, const std::function<void(int, int)>& progress) {
+  if (plan.threads > 0) core::set_pool_threads(plan.threads);
+  StepFigures figures;
+  figures.engine = kernels::table().isa;
+  figures.threads = core::pool_threads();
+  StepBench bench(plan);
+  figures.peak_bytes = bench.peak_bytes();
+  figures.verified = bench.verify();
+  if (figures.verified) bench.time(figures, progress);
+  return figures;
+}
+
+}  // namespace bench::host
