@@ -30,7 +30,8 @@ using Memories = std::map<std::string, core::AlignedArray<float>>;
 /// comes again. Buckets may change between steps; what a method remembers belongs to tensors.
 ///
 /// One thread at a time calls a method. What was started on a worker stream is waited for before
-/// anything but start() is called.
+/// anything but start() is called. On a GPU all its reductions go on one stream, or on streams that
+/// the caller has put in order: scratch is shared among buckets.
 class Method {
  public:
   virtual ~Method() = default;
