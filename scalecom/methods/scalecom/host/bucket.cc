@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <tuple>
 
 #include "scalecom/core/hash.h"
 #include "scalecom/kernels/elementwise.h"
@@ -202,12 +203,22 @@ void HostBucket::finish(float factor, const NarrowMean* narrow) {
 
 // Values become means. Whether every rank's bucket, and every sum, was finite.
 bool HostBucket::all_finite(float factor) {
-  if (factor != 1.0F) {
-    kernels::elementwise::scale(message_.data(), shape_.items, factor, {});
-  }
-  kernels::elementwise::Flag flag = 0;
-  kernels::elementwise::check_finite(message_.data(), message_.size(), &flag, {});
-  return flag == 0 && rest().back() == 0.0F;
+  constexpr std::int64_t kPiece = 64 * 1024;
+  std::atomic<bool> finite{true};
+  core::parallel_for((message_.size() + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+    // Times 1 where it is not a value: the rest was divided before.
+    for (const auto& [begin, end, times] : {std::tuple(std::int64_t{0}, shape_.items, factor),
+                                            std::tuple(shape_.items, message_.size(), 1.0F)}) {
+      const std::int64_t first = std::max(begin, piece * kPiece);
+      const std::int64_t last = std::min(end, (piece + 1) * kPiece);
+      if (first >= last) continue;
+      float* const part = message_.data() + first;
+      if (!kernels::table().load(part, core::DType::kFloat32, last - first, times, part)) {
+        finite.store(false, std::memory_order_relaxed);
+      }
+    }
+  });
+  return finite && rest().back() == 0.0F;
 }
 
 // What rounding the mean to 16 bits took from the sum goes back to the memory of the rank that
