@@ -15,8 +15,7 @@ namespace {
 std::int64_t Bucket::scratch_bytes(const Shape& /*shape*/) {
   refuse();
 }
-Bucket::Bucket(const Shape& shape, void* d_scratch, const core::Stream& /*stream*/)
-    : shape_(shape), d_scratch_(d_scratch) {
+Bucket::Bucket(const Shape& /*shape*/, void* /*d_scratch*/, const core::Stream& /*stream*/) {
   refuse();
 }
 void Bucket::first_pass(const Step& /*step*/, const core::Stream& /*stream*/) const {}
@@ -24,9 +23,7 @@ void Bucket::take(const Step& /*step*/, const core::Stream& /*stream*/) const {}
 void Bucket::finish(const Step& /*step*/, float /*factor*/, const core::Stream& /*stream*/) const {}
 void Bucket::settle_rounding(const Step& /*step*/, std::int64_t /*first*/, std::int64_t /*count*/,
                              const float* /*d_rounding*/, const core::Stream& /*stream*/) const {}
-void Bucket::put_back(const Step& /*step*/, const core::Stream& /*stream*/) const {
-  static_cast<void>(d_scratch_);
-}
+void Bucket::put_back(const Step& /*step*/, const core::Stream& /*stream*/) const {}
 
 namespace elementwise {
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "scalecom/core/dtype.h"
@@ -81,6 +82,8 @@ struct Step {
   std::int32_t* d_sent = nullptr;
 };
 
+struct Tables;
+
 class Bucket {
  public:
   /// Bytes of device memory for the tables and scratch of a bucket of this shape.
@@ -113,8 +116,7 @@ class Bucket {
   void put_back(const Step& step, const core::Stream& stream) const;
 
  private:
-  Shape shape_;
-  void* d_scratch_;
+  std::shared_ptr<const Tables> tables_;
 };
 
 }  // namespace scalecom::kernels::cuda

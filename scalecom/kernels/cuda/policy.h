@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+
+/// The tuning constants of the kernels, found by measuring on an H200. No kernel has any of its
+/// own.
+namespace scalecom::kernels::cuda::policy {
+
+/// The first pass: a block takes a tile of whole chunks, and keeps its keys in shared memory.
+struct FirstPass {
+  static constexpr int kThreads = 256;
+  /// Vectors of each array that a thread has in flight.
+  static constexpr int kUnroll = 4;
+  /// Elements that a tile of whole chunks comes close to: a vector of 4 for each thread, unrolled.
+  static constexpr int kTileElements = 4 * kThreads * kUnroll;
+  /// Chunks of a tile come in this number, so that their offsets fill whole bytes whatever their
+  /// bits are, and a tile begins at a vector's boundary where its tensor does.
+  static constexpr int kTileStep = 8;
+  static constexpr int kMostTileChunks = 1024;
+  /// Longer chunks are cut over several blocks.
+  static constexpr std::int64_t kLongestChunk = 1024;
+  /// Elements of a tile that knows no chunks: a word of 32 bits for each thread, in bitmaps.
+  static constexpr int kRunElements = 32 * kThreads;
+};
+
+/// The largest entries of a chunk too long for a tile, by a block.
+struct LongTop {
+  static constexpr int kThreads = 512;
+  /// Of the 31 bits of a key: in the first round, and in each of those that follow.
+  static constexpr int kFirstBits = 11;
+  static constexpr int kNextBits = 10;
+};
+
+/// The passes of an exact selection, and the bits of a key that each makes certain.
+struct Exact {
+  static constexpr int kThreads = 512;
+  static constexpr int kBlocksPerProcessor = 4;
+  static constexpr int kFirstBits = 13;
+  static constexpr int kSecondBits = 12;
+  static constexpr int kThirdBits = 6;
+  /// Of the kernels that look at bitmaps, a word a thread.
+  static constexpr int kWordThreads = FirstPass::kThreads;
+  static constexpr int kWordBlocksPerProcessor = 8;
+  static constexpr int kScanItems = 8;
+};
+
+/// A thread an item, or a byte of packed offsets.
+struct Items {
+  static constexpr int kThreads = 256;
+};
+
+/// Zero and scatter, by blocks that stay for several tiles.
+struct Finish {
+  static constexpr int kThreads = 256;
+  static constexpr int kBlocksPerProcessor = 8;
+};
+
+struct Elementwise {
+  static constexpr int kThreads = 256;
+  static constexpr int kUnroll = 4;
+  static constexpr int kBlocksPerProcessor = 16;
+};
+
+}  // namespace scalecom::kernels::cuda::policy
