@@ -2,39 +2,26 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <utility>
 
+#include "scalecom/comm/arguments.h"
 #include "scalecom/comm/sum.h"
-#include "scalecom/core/aligned_array.h"
+#include "scalecom/core/array.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "scalecom/kernels/cuda/exchange.h"
 
 namespace scalecom::comm {
 namespace {
 
-/// Longer deadlines are as good as this one, and the clock would overflow.
-constexpr std::chrono::milliseconds kLongestDeadline = std::chrono::hours(24 * 365);
-
-void copy_bytes(std::span<const std::byte> from, std::byte* to) {
-  if (!from.empty() && from.data() != to) std::memmove(to, from.data(), from.size());
-}
-
-bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
-  const std::less<const std::byte*> before;
-  return !a.empty() && !b.empty() && before(a.data(), b.data() + b.size()) &&
-         before(b.data(), a.data() + a.size());
-}
-
-template <typename T>
-std::span<T> part(std::span<T> data, std::int64_t begin, std::int64_t size) {
-  return data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
-}
-
-template <typename T>
-std::span<T> part(std::span<T> data, const Share& share) {
-  return part(data, share.begin, share.size());
+void copy_bytes(std::span<const std::byte> from, std::byte* to, const core::Stream& stream) {
+  if (from.empty() || from.data() == to) return;
+  if (stream.device().is_cuda()) {
+    core::cuda::copy(to, from.data(), static_cast<std::int64_t>(from.size()), stream);
+  } else {
+    std::memmove(to, from.data(), from.size());
+  }
 }
 
 class Collectives final : public Communicator {
@@ -84,12 +71,10 @@ class Collectives final : public Communicator {
   /// Sub-range [offset, offset + piece) of rank r's share.
   Share piece_of(std::int64_t floats, int r, std::int64_t offset, std::int64_t piece) const;
 
-  void check_peer(Fabric::Call call, int peer, bool self_allowed) const;
-  void check_sizes(Fabric::Call call, std::span<const std::int64_t> sizes, std::size_t total) const;
-
   std::unique_ptr<Fabric> fabric_;
   const int rank_;
   const int size_;
+  const Arguments arguments_;
   std::chrono::milliseconds deadline_;
   Counters counters_;
   /// What the first failure said; empty as long as all is well.
@@ -98,14 +83,17 @@ class Collectives final : public Communicator {
   std::vector<Fabric::Outgoing> out_;
   std::vector<Fabric::Incoming> in_;
   /// What the peers sent of the piece that is being summed, and where each rank's part lies.
-  core::AlignedArray<float> scratch_;
+  core::Array<float> scratch_;
   std::vector<const float*> parts_;
   std::vector<std::byte> tokens_;
 };
 
 Collectives::Collectives(std::unique_ptr<Fabric> fabric, std::chrono::milliseconds deadline)
-    : fabric_(std::move(fabric)), rank_(fabric_->rank()), size_(fabric_->size()) {
-  set_deadline(deadline);
+    : fabric_(std::move(fabric)),
+      rank_(fabric_->rank()),
+      size_(fabric_->size()),
+      arguments_(rank_, size_),
+      deadline_(checked_deadline(deadline)) {
   out_.reserve(static_cast<std::size_t>(size_));
   in_.reserve(static_cast<std::size_t>(size_));
   parts_.resize(static_cast<std::size_t>(size_));
@@ -113,21 +101,25 @@ Collectives::Collectives(std::unique_ptr<Fabric> fabric, std::chrono::millisecon
 }
 
 void Collectives::set_deadline(std::chrono::milliseconds deadline) {
-  if (deadline.count() < 1) {
-    throw core::UsageError(
-        core::concat("[set_deadline] a deadline of ", deadline.count(), " ms; it is 1 ms or more"));
-  }
-  deadline_ = std::min(deadline, kLongestDeadline);
+  deadline_ = checked_deadline(deadline);
 }
 
 Collectives::Operation Collectives::begin(Fabric::Call call, const core::Stream& stream) const {
-  if (stream.device().is_cuda()) {
-    throw core::UsageError(core::concat("[", to_string(call),
-                                        "] these ranks take arrays in host memory, not on ",
-                                        core::to_string(stream.device())));
+  const auto refuse = [&](const std::string& what) {
+    throw core::UsageError(core::concat("[", to_string(call), "] ", what));
+  };
+  if (!fabric_->takes(stream.device())) {
+    refuse(core::concat("these ranks take arrays in host memory, not on ",
+                        core::to_string(stream.device()),
+                        "; ranks of comm/nccl, or of one process (comm/inproc), take a GPU's"));
+  }
+  if (size_ > 1 && core::cuda::is_capturing(stream)) {
+    refuse(
+        "the stream is being captured, and ranks of one process meet on the host, which a "
+        "graph cannot repeat; capture calls of a world of one, or of comm/nccl");
   }
   if (!failure_.empty()) throw core::PeerError(already_failed(call, failure_));
-  return {call, deadline_, Fabric::Clock::now() + deadline_};
+  return {call, deadline_, Fabric::Clock::now() + deadline_, stream};
 }
 
 template <typename Body>
@@ -162,37 +154,10 @@ void Collectives::exchange(const Operation& operation, Traffic& count) {
   in_.clear();
 }
 
-void Collectives::check_peer(Fabric::Call call, int peer, bool self_allowed) const {
-  if (peer < 0 || peer >= size_) {
-    throw core::UsageError(core::concat("[", to_string(call), "] there is no rank ", peer,
-                                        "; ranks are 0 to ", size_ - 1));
-  }
-  if (peer == rank_ && !self_allowed) {
-    throw core::UsageError(core::concat("[", to_string(call), "] rank ", peer,
-                                        " names itself; messages go to other ranks"));
-  }
-}
-
-void Collectives::check_sizes(Fabric::Call call, std::span<const std::int64_t> sizes,
-                              std::size_t total) const {
-  const auto fail = [&](const std::string& what) {
-    throw core::UsageError(core::concat("[", to_string(call), "] ", what));
-  };
-  if (sizes.size() != static_cast<std::size_t>(size_)) {
-    fail(core::concat(sizes.size(), " sizes for ", size_, " ranks; there is one a rank"));
-  }
-  auto left = static_cast<std::int64_t>(total);
-  for (const std::int64_t size : sizes) {
-    if (size < 0) fail(core::concat("a size of ", size, "; sizes are 0 or more"));
-    if (size > left) fail(core::concat("the sizes come to more than the ", total, " bytes given"));
-    left -= size;
-  }
-  if (left > 0) fail(core::concat("the sizes come to ", left, " less than the bytes given"));
-}
-
 void Collectives::broadcast(std::span<std::byte> data, int root, const core::Stream& stream) {
   const Operation operation = begin(Fabric::Call::kBroadcast, stream);
-  check_peer(operation.call, root, true);
+  arguments_.check_root(root);
+  check_place(operation.call, data, stream);
   if (size_ == 1) return;
   const auto bytes = static_cast<std::int64_t>(data.size());
   const auto piece = [&](int r) { return part(data, share(bytes, size_, r)); };
@@ -214,11 +179,13 @@ void Collectives::broadcast(std::span<std::byte> data, int root, const core::Str
 
 void Collectives::all_reduce(std::span<float> data, const core::Stream& stream) {
   const Operation operation = begin(Fabric::Call::kAllReduce, stream);
+  check_place(operation.call, std::as_bytes(data), stream);
   guard([&] { reduce(data, operation, counters_[Call::kAllReduce], true); });
 }
 
 void Collectives::reduce_scatter(std::span<float> data, const core::Stream& stream) {
   const Operation operation = begin(Fabric::Call::kReduceScatter, stream);
+  check_place(operation.call, std::as_bytes(data), stream);
   guard([&] { reduce(data, operation, counters_[Call::kReduceScatter], false); });
 }
 
@@ -234,8 +201,8 @@ void Collectives::reduce(std::span<float> data, const Operation& operation, Traf
   if (size_ == 1) return;
   const auto floats = static_cast<std::int64_t>(data.size());
   const std::int64_t longest = share(floats, size_, 0).size();
-  const std::int64_t fitting =
-      fabric_->piece_bytes() / static_cast<std::int64_t>(sizeof(float)) / (size_ - 1);
+  const std::int64_t fitting = fabric_->piece_bytes(operation.stream.device()) /
+                               static_cast<std::int64_t>(sizeof(float)) / (size_ - 1);
   const std::int64_t piece = std::min(std::max<std::int64_t>(fitting, 1), longest);
   // Once even where there is nothing to add, so that a rank that is missing is missed.
   std::int64_t offset = 0;
@@ -256,8 +223,10 @@ void Collectives::reduce(std::span<float> data, const Operation& operation, Traf
 
 void Collectives::reduce_piece(std::span<float> data, std::int64_t offset, std::int64_t piece,
                                const Operation& operation, Traffic& count) {
-  if (scratch_.size() < piece * (size_ - 1)) {
-    scratch_ = core::AlignedArray<float>(piece * (size_ - 1));
+  const core::Device device = operation.stream.device();
+  // On a GPU, making room waits for the device, as nothing after the first calls does.
+  if (scratch_.size() < piece * (size_ - 1) || scratch_.device() != device) {
+    scratch_ = core::Array<float>(device, piece * (size_ - 1));
   }
   const auto floats = static_cast<std::int64_t>(data.size());
   const Share own = piece_of(floats, rank_, offset, piece);
@@ -271,23 +240,25 @@ void Collectives::reduce_piece(std::span<float> data, std::int64_t offset, std::
   exchange(operation, count);
   float* const sums = data.data() + own.begin;
   parts_[static_cast<std::size_t>(rank_)] = sums;
-  sum_in_order(parts_, sums, own.size());
+  if (device.is_cuda()) {
+    kernels::cuda::sum_in_order(parts_, sums, own.size(), operation.stream);
+  } else {
+    sum_in_order(parts_, sums, own.size());
+  }
 }
 
 void Collectives::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                              std::span<const std::int64_t> sizes, const core::Stream& stream) {
   const Operation operation = begin(Fabric::Call::kAllGather, stream);
-  check_sizes(operation.call, sizes, all.size());
+  arguments_.check_all_gather(mine, all, sizes);
+  check_place(operation.call, mine, stream);
+  check_place(operation.call, all, stream);
   const auto own = static_cast<std::size_t>(rank_);
-  if (static_cast<std::int64_t>(mine.size()) != sizes[own]) {
-    throw core::UsageError(core::concat("[all_gather] rank ", rank_, " gives ", mine.size(),
-                                        " bytes, and the list of sizes says ", sizes[own]));
-  }
   guard([&] {
     std::int64_t begin = 0;
     for (std::size_t r = 0; r < own; ++r) begin += sizes[r];
     const auto kept = part(all, begin, sizes[own]);
-    copy_bytes(mine, kept.data());
+    copy_bytes(mine, kept.data(), stream);
     for (int step = 1; step < size_; ++step) {
       const auto r = static_cast<std::size_t>(peer(step));
       begin = peer(step) == 0 ? 0 : begin + sizes[(r + sizes.size() - 1) % sizes.size()];
@@ -302,16 +273,9 @@ void Collectives::all_to_all(std::span<const std::byte> out,
                              std::span<const std::int64_t> out_sizes, std::span<std::byte> in,
                              std::span<const std::int64_t> in_sizes, const core::Stream& stream) {
   const Operation operation = begin(Fabric::Call::kAllToAll, stream);
-  check_sizes(operation.call, out_sizes, out.size());
-  check_sizes(operation.call, in_sizes, in.size());
-  const auto own = static_cast<std::size_t>(rank_);
-  if (out_sizes[own] != in_sizes[own]) {
-    throw core::UsageError(core::concat("[all_to_all] rank ", rank_, " gives itself ",
-                                        out_sizes[own], " bytes and takes ", in_sizes[own]));
-  }
-  if (overlap(out, in)) {
-    throw core::UsageError("[all_to_all] `out` and `in` overlap; they are separate arrays");
-  }
+  arguments_.check_all_to_all(out, out_sizes, in, in_sizes);
+  check_place(operation.call, out, stream);
+  check_place(operation.call, in, stream);
   guard([&] {
     std::int64_t out_begin = 0;
     std::int64_t in_begin = 0;
@@ -320,7 +284,7 @@ void Collectives::all_to_all(std::span<const std::byte> out,
       const auto outgoing = part(out, out_begin, out_sizes[at]);
       const auto incoming = part(in, in_begin, in_sizes[at]);
       if (r == rank_) {
-        copy_bytes(outgoing, incoming.data());
+        copy_bytes(outgoing, incoming.data(), stream);
       } else {
         give(r, outgoing);
         take(r, incoming);
@@ -334,14 +298,16 @@ void Collectives::all_to_all(std::span<const std::byte> out,
 
 void Collectives::send(std::span<const std::byte> data, int to, const core::Stream& stream) {
   const Operation operation = begin(Fabric::Call::kSend, stream);
-  check_peer(operation.call, to, false);
+  arguments_.check_peer(operation.call, to);
+  check_place(operation.call, data, stream);
   guard([&] { fabric_->send({to, data}, operation); });
   counters_[Call::kSendReceive].sent += static_cast<std::int64_t>(data.size());
 }
 
 void Collectives::receive(std::span<std::byte> data, int from, const core::Stream& stream) {
   const Operation operation = begin(Fabric::Call::kReceive, stream);
-  check_peer(operation.call, from, false);
+  arguments_.check_peer(operation.call, from);
+  check_place(operation.call, data, stream);
   guard([&] { fabric_->receive({from, data}, operation); });
   counters_[Call::kSendReceive].received += static_cast<std::int64_t>(data.size());
 }

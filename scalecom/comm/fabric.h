@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "scalecom/core/stream.h"
+
 namespace scalecom::comm {
 
 /// What an engine has to offer for `collectives.h` to make a Communicator of it: one rank's end of
@@ -42,6 +44,8 @@ class Fabric {
     std::chrono::milliseconds deadline;
     /// The moment after which nobody waits.
     Clock::time_point until;
+    /// Its device holds the messages. Given a CUDA stream, an exchange takes its place in it.
+    core::Stream stream{};
   };
 
   virtual ~Fabric() = default;
@@ -49,10 +53,14 @@ class Fabric {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
+  /// Whether messages may lie there.
+  virtual bool takes(core::Device device) const { return !device.is_cuda(); }
+
   /// Moves messages between all ranks at once; every rank takes part, with or without messages.
   /// Between two ranks at most one message a call each way, never to oneself, none of them empty,
   /// and the sizes at both ends are equal. Returns when this rank's messages have arrived and its
-  /// buffers are its own.
+  /// buffers are its own; for what is put on the operation's stream from then on, where that is
+  /// CUDA's.
   virtual void exchange(std::span<const Outgoing> out, std::span<const Incoming> in,
                         const Operation& operation) = 0;
 
@@ -66,8 +74,8 @@ class Fabric {
                                         const Operation& operation) = 0;
 
   /// How many bytes an exchange should bring to a rank at most: collectives on long arrays go in
-  /// pieces of about this size, so that scratch stays small. The same at every rank.
-  virtual std::int64_t piece_bytes() const = 0;
+  /// pieces of about this size, so that scratch on `device` stays small. The same at every rank.
+  virtual std::int64_t piece_bytes(core::Device device) const = 0;
 };
 
 /// "broadcast", "barrier", ...

@@ -42,7 +42,7 @@ class HybridFabric final : public Fabric {
   std::unique_ptr<Fabric> group(const std::vector<int>& members,
                                 const Operation& operation) override;
 
-  std::int64_t piece_bytes() const override {
+  std::int64_t piece_bytes(core::Device /*device*/) const override {
     return std::max(kScratchBytes / endpoint_.link()->threads(), kSmallestPieceBytes);
   }
 

@@ -15,6 +15,8 @@ namespace {
 
 /// About what a core has in cache of its own, so that sums find what was just copied.
 constexpr std::int64_t kPieceBytes = std::int64_t{1} << 20;
+/// Many times what a GPU does in the time that its kernels' launches take.
+constexpr std::int64_t kDevicePieceBytes = std::int64_t{32} << 20;
 
 std::vector<int> numbers_below(int size) {
   std::vector<int> numbers(static_cast<std::size_t>(size));
@@ -29,6 +31,7 @@ class InprocFabric final : public Fabric {
 
   int rank() const override { return rank_; }
   int size() const override { return team_->size(); }
+  bool takes(core::Device /*device*/) const override { return true; }
 
   void exchange(std::span<const Outgoing> out, std::span<const Incoming> in,
                 const Operation& operation) override {
@@ -49,7 +52,9 @@ class InprocFabric final : public Fabric {
     return std::make_unique<InprocFabric>(std::move(team), static_cast<int>(own - members.begin()));
   }
 
-  std::int64_t piece_bytes() const override { return kPieceBytes; }
+  std::int64_t piece_bytes(core::Device device) const override {
+    return device.is_cuda() ? kDevicePieceBytes : kPieceBytes;
+  }
 
  private:
   std::shared_ptr<Team> team_;

@@ -10,11 +10,15 @@
 #include <vector>
 
 #include "scalecom/comm/fabric.h"
+#include "scalecom/comm/inproc/stream_order.h"
+#include "scalecom/kernels/cuda/exchange.h"
 
 namespace scalecom::comm::inproc {
 
 /// Ranks that are threads of one process and copy straight from each other's buffers. Each has a
-/// seat, 0 to size - 1; messages name seats, errors name ranks.
+/// seat, 0 to size - 1; messages name seats, errors name ranks. Buffers on a GPU are copied by
+/// kernels on the readers' streams, which are kept in order by events: threads meet as ever, but
+/// wait for no device.
 ///
 /// What is wrong with one of them is the failure of all: the team is broken from then on, those who
 /// wait are woken at once, and everybody gets the same PeerError. That holds for ranks that meet in
@@ -62,16 +66,19 @@ class Team {
   struct Parcel {
     enum class State : std::uint8_t { kOffered, kTaken, kDone };
     std::span<const std::byte> data;
+    const core::Stream& stream;
     State state = State::kOffered;
   };
   struct Seat {
     /// Every wait of this seat is on its own bell, so that a message between two wakes two.
     std::condition_variable bell;
     Fabric::Call call{};
+    core::Device device;
     bool arrived = false;
     bool left = false;
     /// Exchanges begun; touched by its own thread only.
     std::int64_t exchanges = 0;
+    std::vector<kernels::cuda::Copy> copies;
     std::shared_ptr<Team> offered;
   };
 
@@ -80,10 +87,17 @@ class Team {
   void meet(int seat, const Operation& operation);
   /// Nobody reads any longer; throws where somebody found fault in between. It has no deadline, as
   /// between the two nobody waits for anything.
-  void part(int seat);
+  void part(int seat, const Operation& operation);
+
+  /// Before a meeting about arrays on a device.
+  void mark(int seat, const Operation& operation);
+  /// By the last to arrive, with the mutex held: what went wrong, if anything.
+  std::string join(int seat, const Operation& operation);
 
   void copy(int seat, std::span<const Incoming> in, std::int64_t exchange,
             const Operation& operation);
+  void copy_on_device(int seat, std::span<const Incoming> in, const Operation& operation);
+  void take(Parcel& parcel, int seat, const Incoming& message, const Operation& operation);
   /// What is wrong with the messages for `seat`, if anything.
   std::string mismatch(int seat, std::span<const Incoming> in, std::int64_t exchange) const;
 
@@ -93,6 +107,7 @@ class Team {
   bool last_to_arrive(int seat);
   std::vector<int> ranks_not_arrived() const;
   std::string different_calls() const;
+  std::string different_devices() const;
   /// Throws where the team is broken already.
   void check(const Operation& operation) const;
   [[noreturn]] void break_up(const std::string& failure);
@@ -107,6 +122,7 @@ class Team {
   const std::vector<int> ranks_;
   std::vector<Seat> seats_;
   std::vector<Posted> posted_;
+  StreamOrder order_;
 
   std::mutex mutex_;
   int arrived_ = 0;

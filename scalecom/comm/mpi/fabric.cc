@@ -46,7 +46,7 @@ class MpiFabric final : public Fabric {
                                        context, next_context_);
   }
 
-  std::int64_t piece_bytes() const override { return kPieceBytes; }
+  std::int64_t piece_bytes(core::Device /*device*/) const override { return kPieceBytes; }
 
  private:
   Endpoint endpoint_;
