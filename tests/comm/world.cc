@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -14,8 +16,11 @@
 #include "scalecom/comm/hybrid/hybrid.h"
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/comm/mpi/mpi.h"
+#include "scalecom/comm/nccl/nccl.h"
+#include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
+#include "tests/comm/mirror.h"
 
 namespace scalecom::comm::testing {
 namespace {
@@ -52,6 +57,40 @@ int agree(int result) {
   }
 }
 
+/// NCCL refuses ranks of one machine that share a GPU, so each says that it is a machine.
+void pretend_to_be_a_machine() {
+  const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  ::setenv("NCCL_HOSTID", core::concat("rank", rank != nullptr ? rank : "0").c_str(), 0);
+  ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  ::setenv("NCCL_IB_DISABLE", "1", 0);
+}
+
+std::unique_ptr<Communicator>& kept_ranks() {
+  static std::unique_ptr<Communicator> ranks;
+  return ranks;
+}
+
+std::unique_ptr<Communicator> new_nccl_ranks() {
+  const auto processes = mpi::make_communicator(std::chrono::seconds(60));
+  return nccl::make_communicator(*processes,
+                                 core::Device::cuda(processes->rank() % core::cuda::device_count()),
+                                 std::chrono::seconds(60));
+}
+
+void run_nccl(const World& world, const Body& body, Ranks ranks,
+              std::chrono::milliseconds deadline) {
+  std::unique_ptr<Communicator> own;
+  if (ranks == Ranks::kNew) own = new_nccl_ranks();
+  if (ranks == Ranks::kKept && !kept_ranks()) kept_ranks() = new_nccl_ranks();
+  Communicator& real = own ? *own : *kept_ranks();
+  real.set_deadline(deadline);
+  const bool on_host = world.backend == "nccl-host";
+  const core::Device device = core::Device::cuda(real.rank() % core::cuda::device_count());
+  Mirror mirror(real, on_host ? core::Stream() : core::Stream::cuda(device),
+                on_host ? Mirror::Tells::kAtOnce : Mirror::Tells::kLater);
+  body(mirror);
+}
+
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const World& world) {
@@ -59,26 +98,53 @@ std::ostream& operator<<(std::ostream& out, const World& world) {
 }
 
 std::string name(const World& world) {
-  return world.backend + std::to_string(world.size);
+  std::string name = world.backend + std::to_string(world.size);
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
-std::vector<World> worlds(const std::vector<int>& inproc_sizes) {
+std::vector<World> worlds(const std::vector<int>& inproc_sizes,
+                          const std::vector<int>& cuda_sizes) {
+  const char* const chosen = std::getenv("SCALECOM_TEST_BACKEND");
+  const std::string backend = chosen != nullptr ? chosen : "";
+  const char* const processes = std::getenv("OMPI_COMM_WORLD_SIZE");
   std::vector<World> worlds;
   if (!mpi::is_launched()) {
-    for (const int size : inproc_sizes) worlds.push_back({"inproc", size});
+    const bool on_gpu = backend == "inproc-cuda";
+    for (const int size : on_gpu ? cuda_sizes : inproc_sizes) {
+      worlds.push_back({on_gpu ? backend : "inproc", size});
+    }
   } else if (const char* ranks = std::getenv("SCALECOM_TEST_RANKS")) {
     for (const auto& size : core::split(ranks, ',')) worlds.push_back({"hybrid", std::stoi(size)});
   } else {
-    worlds.push_back({"mpi", std::atoi(std::getenv("OMPI_COMM_WORLD_SIZE"))});
+    worlds.push_back({backend.empty() ? "mpi" : backend, std::atoi(processes)});
   }
   return worlds;
 }
 
-void run(const World& world, const Body& body, std::chrono::milliseconds deadline) {
+bool is_nccl(const World& world) {
+  return world.backend.starts_with("nccl");
+}
+
+std::string why_skipped(const World& world) {
+  if (!is_nccl(world) && world.backend != "inproc-cuda") return {};
+  if (core::cuda::device_count() == 0) return "skipped: no CUDA device";
+  return is_nccl(world) && !nccl::is_available() ? "skipped: no NCCL in this build" : "";
+}
+
+void run(const World& world, const Body& body, Ranks ranks, std::chrono::milliseconds deadline) {
   if (world.backend == "inproc") {
     inproc::run(world.size, body, deadline);
+  } else if (world.backend == "inproc-cuda") {
+    const auto on_device = [&](Communicator& comm) {
+      Mirror mirror(comm, core::Stream::cuda(core::Device::cuda()), Mirror::Tells::kAtOnce);
+      body(mirror);
+    };
+    inproc::run(world.size, on_device, deadline);
   } else if (world.backend == "hybrid") {
     run_hybrid(world.size, body, deadline);
+  } else if (is_nccl(world)) {
+    run_nccl(world, body, ranks, deadline);
   } else {
     body(*mpi::make_communicator(deadline));
   }
@@ -87,8 +153,11 @@ void run(const World& world, const Body& body, std::chrono::milliseconds deadlin
 int run_all_tests(int argc, char** argv, Ending ending) {
   ::testing::InitGoogleTest(&argc, argv);
   if (!mpi::is_launched()) return RUN_ALL_TESTS();
+  pretend_to_be_a_machine();
   const mpi::Session session;
-  const int result = agree(RUN_ALL_TESTS());
+  const int own = RUN_ALL_TESTS();
+  kept_ranks().reset();
+  const int result = agree(own);
   if (result != 0 || ending == Ending::kEndJob) mpi::Session::end_job(result);
   return result;
 }
@@ -134,6 +203,22 @@ const std::vector<float>& awkward_sum(int size, std::int64_t length) {
     }
   }
   return sums;
+}
+
+bool is_sum(const World& world, std::span<const float> numbers, std::int64_t length,
+            std::int64_t begin) {
+  const auto sums = std::span(awkward_sum(world.size, length))
+                        .subspan(static_cast<std::size_t>(begin), numbers.size());
+  if (!is_nccl(world)) return same_bits(numbers, sums);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    double magnitude = 0;
+    for (int rank = 0; rank < world.size; ++rank) {
+      magnitude += std::abs(awkward(rank, begin + static_cast<std::int64_t>(i)));
+    }
+    const double bound = magnitude * world.size * std::numeric_limits<float>::epsilon();
+    if (!(std::abs(double{numbers[i]} - double{sums[i]}) <= bound)) return false;
+  }
+  return true;
 }
 
 std::byte byte_of(int rank, std::int64_t index) {

@@ -33,6 +33,26 @@ TEST(HybridTest, ProcessesThatDisagreeAreAllTold) {
   EXPECT_NO_THROW(make_world(5));
 }
 
+TEST(HybridTest, ArraysOnAGpuAreRefusedAndHarmNothing) {
+  if (!mpi::is_launched()) GTEST_SKIP() << "needs mpirun";
+  const mpi::Session session;
+  const core::Stream stream = core::Stream::wrap(core::Device::cuda(), nullptr);
+  const auto check = [&](Communicator& comm) {
+    std::vector<float> ones(3, 1.0F);
+    try {
+      comm.all_reduce(ones, stream);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const core::UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("comm/nccl"), std::string::npos) << error.what();
+    }
+    comm.all_reduce(ones);
+    EXPECT_EQ(ones[0], static_cast<float>(comm.size()));
+  };
+  check(*mpi::make_communicator());
+  auto ends = make_world(session.size());
+  check(*ends.front());
+}
+
 }  // namespace
 }  // namespace scalecom::comm::hybrid
 
