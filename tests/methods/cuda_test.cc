@@ -6,6 +6,7 @@
 
 #include "scalecom/core/cuda/check.h"
 #include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
 #include "tests/device.h"
 #include "tests/methods/graph.h"
@@ -172,7 +173,7 @@ TEST(OnGpu, AMegabyteTakesFourLaunchesAtMost) {
   std::int64_t offset = 0;
   for (int i = 0; i < 30; ++i) {
     const std::int64_t length = i % 3 == 2 ? 256 : 12800;
-    slices.push_back({"t" + std::to_string(i), offset, length, i % 3 == 2 ? 1.0 : 100.0});
+    slices.push_back({core::concat("t", i), offset, length, i % 3 == 2 ? 1.0 : 100.0});
     offset += length;
   }
   ASSERT_GT(4 * offset, 1'000'000);
@@ -223,7 +224,7 @@ TEST(BadDevice, EverythingThatDoesNotBelongTogetherIsRefused) {
 TEST(BadDevice, TooLittleMemorySaysHowMuchIsNeeded) {
   std::vector<layout::Slice> slices;
   const std::int64_t length = 4'000'000'000;
-  for (int i = 0; i < 64; ++i) slices.push_back({"t" + std::to_string(i), i * length, length, 100});
+  for (int i = 0; i < 64; ++i) slices.push_back({core::concat("t", i), i * length, length, 100});
   const layout::Layout huge(slices);
   Alone rank("scalecom", layout_of({{1000, 10}}));
   const auto free = core::cuda::memory_info(kDevice).free;
