@@ -116,7 +116,7 @@ TEST_P(LatePeerTest, IsNamedAndNobodyHangs) {
     if (comm.rank() == comm.size() - 1) {
       while (at_work > 1) std::this_thread::sleep_for(milliseconds(5));
       // Other processes are to miss it, not to see it leave.
-      if (is_nccl) std::this_thread::sleep_for(10 * kDeadline);
+      if (is_nccl) std::this_thread::sleep_for(5 * kDeadline);
       return;
     }
     const auto begin = Clock::now();

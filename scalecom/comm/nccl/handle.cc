@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -12,6 +13,9 @@
 
 namespace scalecom::comm::nccl {
 namespace {
+
+/// How long a failure may take to clear up. NCCL can hang while it aborts; we do not.
+constexpr std::chrono::seconds kAbortPatience{10};
 
 bool is_error(ncclResult_t status) {
   return status != ncclSuccess && status != ncclInProgress;
@@ -53,12 +57,8 @@ Handle::Handle(const Id& id, int rank, int size, core::Device device,
   // So that every wait for a peer is ours, and has a deadline.
   config.blocking = 0;
   last_deadline_ = deadline;
-  const auto until = Fabric::Clock::now() + deadline;
-  ncclResult_t status = ncclCommInitRankConfig(&comm_, size, unique, rank, &config);
-  for (Backoff backoff; status == ncclInProgress && Fabric::Clock::now() < until;) {
-    backoff.pause();
-    status = state();
-  }
+  const ncclResult_t status =
+      settle(ncclCommInitRankConfig(&slot_->comm, size, unique, rank, &config), deadline);
   if (status == ncclSuccess) return;
   const std::string failure = core::concat(
       "[nccl] rank ", rank, " of ", size, ": ",
@@ -72,15 +72,9 @@ Handle::Handle(const Id& id, int rank, int size, core::Device device,
 }
 
 Handle::~Handle() {
-  if (comm_ == nullptr || !failure_.empty()) return;
-  const auto until = Fabric::Clock::now() + last_deadline_;
-  ncclResult_t status = ncclCommFinalize(comm_);
-  for (Backoff backoff; status == ncclInProgress && Fabric::Clock::now() < until;) {
-    backoff.pause();
-    status = state();
-  }
-  if (status == ncclSuccess) {
-    static_cast<void>(ncclCommDestroy(comm_));
+  if (slot_->comm == nullptr || !failure_.empty()) return;
+  if (settle(ncclCommFinalize(slot_->comm), last_deadline_) == ncclSuccess) {
+    static_cast<void>(ncclCommDestroy(slot_->comm));
   } else {
     fail("[nccl] the end took too long");
   }
@@ -97,26 +91,39 @@ void Handle::run(const Operation& operation, const Issue& issue) {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) throw core::PeerError(already_failed(operation.call, failure_));
     last_deadline_ = operation.deadline;
-    status = issue(comm_);
+    status = issue(slot_->comm);
   }
   settle(operation, status);
 }
 
 void Handle::settle(const Operation& operation, ncclResult_t status) {
-  Backoff backoff;
-  while (status == ncclInProgress) {
+  // NCCL may say "success" of what it has only begun; its state tells.
+  if (!is_error(status)) status = state();
+  for (Backoff backoff; status == ncclInProgress;) {
     backoff.pause();
     check_progress(operation);
     status = state();
   }
   if (is_error(status)) fail(operation, status);
+  check(operation.call);
+}
+
+ncclResult_t Handle::settle(ncclResult_t status, Fabric::Clock::duration longest) const {
+  const auto until = Fabric::Clock::now() + longest;
+  if (!is_error(status)) status = state();
+  for (Backoff backoff; status == ncclInProgress && Fabric::Clock::now() < until;) {
+    backoff.pause();
+    status = state();
+  }
+  return status;
 }
 
 ncclResult_t Handle::state() const {
   const std::lock_guard lock(mutex_);
-  if (comm_ == nullptr || !failure_.empty()) return ncclSuccess;
+  if (!failure_.empty()) return ncclSuccess;
+  if (slot_->comm == nullptr) return ncclInProgress;
   ncclResult_t state = ncclSuccess;
-  const ncclResult_t status = ncclCommGetAsyncError(comm_, &state);
+  const ncclResult_t status = ncclCommGetAsyncError(slot_->comm, &state);
   return is_error(status) ? status : state;
 }
 
@@ -129,15 +136,19 @@ void Handle::fail(const Operation& operation, ncclResult_t status) {
 
 void Handle::fail(const std::string& failure) {
   const std::lock_guard abort_lock(abort_mutex_);
-  ncclComm_t comm = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return;
     failure_ = failure;
-    comm = comm_;
   }
+  if (slot_->comm == nullptr) return;
   // Without the mutex: it takes until the kernels have ended, and others are to be told at once.
-  if (comm != nullptr) static_cast<void>(ncclCommAbort(comm));
+  auto aborted = std::make_shared<std::promise<void>>();
+  std::thread([slot = slot_, aborted] {
+    static_cast<void>(ncclCommAbort(slot->comm));
+    aborted->set_value();
+  }).detach();
+  static_cast<void>(aborted->get_future().wait_for(kAbortPatience));
 }
 
 std::string Handle::trouble(Fabric::Call call) const {
@@ -166,8 +177,9 @@ std::unique_ptr<Handle> Handle::split(const Operation& operation, int color, int
   const core::cuda::DeviceScope scope(device_);
   try {
     // Filled in while this communicator is at work on it. The child takes over its settings.
-    run(operation,
-        [&](ncclComm_t comm) { return ncclCommSplit(comm, color, key, &child->comm_, nullptr); });
+    run(operation, [&](ncclComm_t comm) {
+      return ncclCommSplit(comm, color, key, &child->slot_->comm, nullptr);
+    });
     child->settle(operation, ncclInProgress);
   } catch (const std::exception& error) {
     fail(error.what());

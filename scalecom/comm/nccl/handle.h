@@ -53,14 +53,21 @@ class Handle {
   static std::string late(const Operation& operation);
 
   /// The communicator has failed, for this reason unless it has another. Returns when nothing of it
-  /// is left.
+  /// is left, or NCCL takes too long to see to that; then what is left stays.
   void fail(const std::string& failure);
 
  private:
-  explicit Handle(core::Device device) : device_(device) {}
+  /// NCCL writes it from a thread of its own, until it is done or aborted.
+  struct Slot {
+    ncclComm_t comm = nullptr;
+  };
+
+  explicit Handle(core::Device device) : device_(device), slot_(std::make_shared<Slot>()) {}
   [[noreturn]] void fail(const Operation& operation, ncclResult_t status);
   /// Waits while NCCL is at work on something; `status` is what it said last.
   void settle(const Operation& operation, ncclResult_t status);
+  /// The same without an operation to blame: ncclInProgress where it takes longer than that.
+  ncclResult_t settle(ncclResult_t status, Fabric::Clock::duration longest) const;
   ncclResult_t state() const;
 
   const core::Device device_;
@@ -68,8 +75,8 @@ class Handle {
   std::mutex abort_mutex_;
   /// Guards what follows; held for every call of NCCL but aborting.
   mutable std::mutex mutex_;
-  /// NCCL may still write it while it is aborted: not to be used after a failure.
-  ncclComm_t comm_ = nullptr;
+  /// Not to be used after a failure.
+  std::shared_ptr<Slot> slot_;
   std::string failure_;
   std::chrono::milliseconds last_deadline_{kDefaultDeadline};
 };

@@ -59,9 +59,13 @@ void Watch::watch() {
     if (entries_.empty()) return;
     const std::string failure = look();
     if (!failure.empty()) {
-      entries_.clear();
+      // Before anything else is asked of CUDA, be it to give up an event: that may wait for a
+      // thread that waits for kernels that only this ends.
+      std::list<Entry> given_up;
+      given_up.swap(entries_);
       lock.unlock();
       handle_.fail(failure);
+      given_up.clear();
       lock.lock();
       continue;
     }
