@@ -7,6 +7,11 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/scalecom)
 # Before 1.0 every minor version may change the interface, so it is the one in the file name.
 set_target_properties(scalecom PROPERTIES VERSION ${PROJECT_VERSION}
                                           SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+# NCCL stays where it is, in .venv for example.
+if(SCALECOM_NCCL AND NCCL_FOUND)
+  get_filename_component(nccl_folder ${NCCL_LIBRARY} DIRECTORY)
+  set_target_properties(scalecom PROPERTIES INSTALL_RPATH ${nccl_folder})
+endif()
 install(TARGETS scalecom EXPORT scalecom COMPONENT library
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # What is under kernels/cpu and kernels/reference is reached through kernels/kernels.h only.
@@ -42,6 +47,6 @@ if(SCALECOM_PROGRAM)
   # libtorch stays where it is, which CMake would not take over by itself for a folder of the tree.
   set_target_properties(
     scalecom_program PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON
-                                INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${torch_root}/lib")
+                                INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${torch_root}/lib;${nccl_folder}")
   install(TARGETS scalecom_program COMPONENT program)
 endif()

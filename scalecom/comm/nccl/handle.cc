@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -144,10 +145,15 @@ void Handle::fail(const std::string& failure) {
   if (slot_->comm == nullptr) return;
   // Without the mutex: it takes until the kernels have ended, and others are to be told at once.
   auto aborted = std::make_shared<std::promise<void>>();
-  std::thread([slot = slot_, aborted] {
+  const auto abort = [slot = slot_, aborted] {
     static_cast<void>(ncclCommAbort(slot->comm));
     aborted->set_value();
-  }).detach();
+  };
+  try {
+    std::thread(abort).detach();
+  } catch (const std::system_error&) {
+    abort();  // no thread is to be had
+  }
   static_cast<void>(aborted->get_future().wait_for(kAbortPatience));
 }
 
