@@ -29,7 +29,7 @@ __device__ void take_random(const Pass& pass, const Tile& tile) {
 }
 
 template <typename Type, bool kRandom>
-__global__ void __launch_bounds__(Policy::kThreads)
+__global__ void __launch_bounds__(Policy::kThreads, Policy::kMinBlocks)
     accumulate_kernel(const __grid_constant__ Pass pass) {
   begin_step(pass);
   const std::int64_t block = blockIdx.x;

@@ -43,7 +43,7 @@ __device__ void merge(const Tables& tables, const std::uint32_t (&histogram)[kBi
 }
 
 template <typename Type>
-__global__ void __launch_bounds__(Policy::kThreads)
+__global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerProcessor)
     exact_count_kernel(const __grid_constant__ Pass pass) {
   __shared__ std::uint32_t histogram[1 << Policy::kFirstBits];
   const Tables& tables = pass.tables;
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(Policy::kThreads)
       continue;
     }
     const Tile tile = tables.d_tiles[t];
-    visit_tile<Type, true, Policy::kThreads, Run::kUnroll>(
+    visit_tile<Type, true, Policy::kThreads, Policy::kUnroll>(
         pass, tile, [&](int i, const auto& keys) {
           constexpr int kWidth = sizeof(keys) / sizeof(keys[0]);
 #pragma unroll
@@ -84,7 +84,7 @@ __device__ void write_bits(std::uint32_t* d_words, int i, int elements, std::uin
 }
 
 template <typename Type>
-__global__ void __launch_bounds__(Policy::kThreads)
+__global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerProcessor)
     exact_mark_kernel(const __grid_constant__ Pass pass) {
   __shared__ std::uint32_t histogram[1 << Policy::kSecondBits];
   const Tables& tables = pass.tables;
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(Policy::kThreads)
   for (std::int64_t t = blockIdx.x; t < tables.tiles; t += gridDim.x) {
     const Tile tile = tables.d_tiles[t];
     const auto elements = static_cast<int>(tile.elements);
-    visit_tile<Type, false, Policy::kThreads, Run::kUnroll>(
+    visit_tile<Type, false, Policy::kThreads, Policy::kUnroll>(
         pass, tile, [&](int i, const auto& keys) {
           constexpr int kWidth = sizeof(keys) / sizeof(keys[0]);
           std::uint32_t above = 0;

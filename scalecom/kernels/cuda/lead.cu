@@ -134,7 +134,7 @@ __device__ void lead_pieces(const Pass& pass, const Tile& tile, const std::uint3
 }
 
 template <typename Type>
-__global__ void __launch_bounds__(Policy::kThreads)
+__global__ void __launch_bounds__(Policy::kThreads, Policy::kMinBlocks)
     lead_kernel(const __grid_constant__ Pass pass, bool packs) {
   extern __shared__ uint4 shared[];
   const std::int64_t block = blockIdx.x;

@@ -9,10 +9,12 @@ namespace scalecom::kernels::cuda::policy {
 /// The first pass: a block takes a tile of whole chunks, and keeps its keys in shared memory.
 struct FirstPass {
   static constexpr int kThreads = 256;
+  /// Blocks that a processor's registers are to have room for.
+  static constexpr int kMinBlocks = 4;
   /// Vectors of each array that a thread has in flight.
   static constexpr int kUnroll = 4;
-  /// Elements that a tile of whole chunks comes close to: a vector of 4 for each thread, unrolled.
-  static constexpr int kTileElements = 4 * kThreads * kUnroll;
+  /// Elements that a tile of whole chunks comes close to.
+  static constexpr int kTileElements = 4096;
   /// Chunks of a tile come in this number, so that their offsets fill whole bytes whatever their
   /// bits are, and a tile begins at a vector's boundary where its tensor does.
   static constexpr int kTileStep = 8;
@@ -34,7 +36,8 @@ struct LongTop {
 /// The passes of an exact selection, and the bits of a key that each makes certain.
 struct Exact {
   static constexpr int kThreads = 512;
-  static constexpr int kBlocksPerProcessor = 4;
+  static constexpr int kBlocksPerProcessor = 2;
+  static constexpr int kUnroll = 4;
   static constexpr int kFirstBits = 13;
   static constexpr int kSecondBits = 12;
   static constexpr int kThirdBits = 6;

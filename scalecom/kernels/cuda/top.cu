@@ -82,7 +82,8 @@ __device__ void top_chunks(const Pass& pass, const Tile& tile, const std::uint32
 }
 
 template <typename Type>
-__global__ void __launch_bounds__(Policy::kThreads) top_kernel(const __grid_constant__ Pass pass) {
+__global__ void __launch_bounds__(Policy::kThreads, Policy::kMinBlocks)
+    top_kernel(const __grid_constant__ Pass pass) {
   extern __shared__ uint4 shared[];
   begin_step(pass);
   const std::int64_t block = blockIdx.x;
