@@ -48,13 +48,13 @@ __device__ inline std::int64_t packed_bytes(std::int64_t count, int bits) {
   return (count * bits + 7) / 8;
 }
 
-/// Byte `byte` of `count` offsets packed in `bits` each; offset(i) is the i-th.
-template <typename Offset>
-__device__ std::uint8_t packed_byte(std::int64_t byte, std::int64_t count, int bits,
-                                    Offset offset) {
-  const std::int64_t first_bit = byte * 8;
+/// Byte `byte` of `count` offsets packed in `bits` each; offset(i) is the i-th. Index is wide
+/// enough for their bits.
+template <typename Index, typename Offset>
+__device__ std::uint8_t packed_byte(Index byte, Index count, int bits, Offset offset) {
+  const Index first_bit = byte * 8;
   std::uint64_t value = 0;
-  for (std::int64_t i = first_bit / bits; i < count && i * bits < first_bit + 8; ++i) {
+  for (Index i = first_bit / bits; i < count && i * bits < first_bit + 8; ++i) {
     const auto shift = static_cast<int>(i * bits - first_bit);
     const std::uint64_t bits_of_it = offset(i);
     value |= shift >= 0 ? bits_of_it << shift : bits_of_it >> -shift;
@@ -63,13 +63,14 @@ __device__ std::uint8_t packed_byte(std::int64_t byte, std::int64_t count, int b
 }
 
 /// The i-th of the offsets packed from `d_packed` on.
-__device__ inline std::uint32_t packed_offset(const std::byte* d_packed, std::int64_t i, int bits) {
+template <typename Index>
+__device__ std::uint32_t packed_offset(const std::byte* d_packed, Index i, int bits) {
   if (bits == 0) return 0;
-  const std::int64_t first_bit = i * bits;
-  const std::int64_t last_byte = (first_bit + bits - 1) / 8;
+  const Index first_bit = i * bits;
+  const Index last_byte = (first_bit + bits - 1) / 8;
   std::uint64_t value = 0;
   int shift = 0;
-  for (std::int64_t byte = first_bit / 8; byte <= last_byte; ++byte, shift += 8) {
+  for (Index byte = first_bit / 8; byte <= last_byte; ++byte, shift += 8) {
     value |= static_cast<std::uint64_t>(d_packed[byte]) << shift;
   }
   return static_cast<std::uint32_t>((value >> (first_bit % 8)) & ((std::uint64_t{1} << bits) - 1));

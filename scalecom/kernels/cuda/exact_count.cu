@@ -56,12 +56,12 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerProcessor)
     }
     const Tile tile = tables.d_tiles[t];
     visit_tile<Type, true, Policy::kThreads, Policy::kUnroll>(
-        pass, tile, [&](int i, const auto& keys) {
-          constexpr int kWidth = sizeof(keys) / sizeof(keys[0]);
+        pass, tile, [&](int i, const auto& u) {
+          constexpr int kWidth = sizeof(u) / sizeof(u[0]);
 #pragma unroll
           for (int e = 0; e < kWidth; ++e) {
             if (i + e < static_cast<int>(tile.elements)) {
-              atomicAdd(&histogram[keys[e] >> kFirstShift], 1U);
+              atomicAdd(&histogram[magnitude_bits(u[e]) >> kFirstShift], 1U);
             }
           }
         });
@@ -91,25 +91,28 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerProcessor)
   const Threshold threshold = tables.d_state->threshold[0];
   clear(histogram);
   for (std::int64_t t = blockIdx.x; t < tables.tiles; t += gridDim.x) {
-    const Tile tile = tables.d_tiles[t];
+    // From the end on, which the first pass has left in the cache.
+    const std::int64_t back = tables.tiles - 1 - t;
+    const Tile tile = tables.d_tiles[back];
+    const std::int64_t word = back * (Run::kRunElements / 32);
     const auto elements = static_cast<int>(tile.elements);
     visit_tile<Type, false, Policy::kThreads, Policy::kUnroll>(
-        pass, tile, [&](int i, const auto& keys) {
-          constexpr int kWidth = sizeof(keys) / sizeof(keys[0]);
+        pass, tile, [&](int i, const auto& u) {
+          constexpr int kWidth = sizeof(u) / sizeof(u[0]);
           std::uint32_t above = 0;
           std::uint32_t equal = 0;
 #pragma unroll
           for (int e = 0; e < kWidth; ++e) {
-            const std::uint32_t bin = keys[e] >> kFirstShift;
+            const std::uint32_t key = magnitude_bits(u[e]);
+            const std::uint32_t bin = key >> kFirstShift;
             if (i + e >= elements || bin < threshold.bits) continue;
             above |= (bin > threshold.bits ? 1U : 0U) << e;
             if (bin > threshold.bits) continue;
             equal |= 1U << e;
-            atomicAdd(&histogram[(keys[e] >> kSecondShift) & ((1U << Policy::kSecondBits) - 1)],
-                      1U);
+            atomicAdd(&histogram[(key >> kSecondShift) & ((1U << Policy::kSecondBits) - 1)], 1U);
           }
-          write_bits<kWidth>(tables.d_above + tile.place, i, elements, above);
-          write_bits<kWidth>(tables.d_equal + tile.place, i, elements, equal);
+          write_bits<kWidth>(tables.d_above + word, i, elements, above);
+          write_bits<kWidth>(tables.d_equal + word, i, elements, equal);
         });
   }
   merge(tables, histogram, threshold, Policy::kSecondBits, &tables.d_state->threshold[1]);

@@ -5,47 +5,79 @@
 #include "scalecom/kernels/cuda/radix.cuh"
 #include "scalecom/kernels/cuda/tile.cuh"
 
-// The passes of an exact selection over its bitmaps, a word a thread and a tile a block. They read
-// the keys that are still in doubt, few unless many are equal, and no others.
+// The passes of an exact selection over its bitmaps. They read the keys that are still in doubt,
+// few unless many are equal, and no others.
 namespace scalecom::kernels::cuda {
 namespace {
 
 using Policy = policy::Exact;
 constexpr int kThreads = Policy::kWordThreads;
 constexpr int kThirdBins = 1 << Policy::kThirdBits;
-static_assert(policy::FirstPass::kRunElements == 32 * kThreads);
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffU;
+constexpr int kTileWords = policy::FirstPass::kRunElements / 32;
+constexpr int kLaneWords = kTileWords / kWarp;
+static_assert(kTileWords == kThreads, "a word a thread where a block takes a tile");
+static_assert(kLaneWords == 8, "two vectors a lane where a warp takes a tile");
 
-// One thread's word of a tile in both bitmaps.
-struct Words {
-  __device__ Words(const Tables& tables, const Tile& tile)
-      : index(tile.place + threadIdx.x), inside(32 * threadIdx.x < tile.elements) {
-    if (!inside) return;
-    above = tables.d_above[index];
-    equal = tables.d_equal[index];
+// The words of one lane, where a warp looks at a tile.
+struct LaneWords {
+  __device__ LaneWords(const std::uint32_t* d_words, std::int64_t first) {
+    const auto* d_vectors = reinterpret_cast<const uint4*>(d_words + first);
+    low = d_vectors[0];
+    high = d_vectors[1];
   }
 
-  std::int64_t index;
-  bool inside;
-  std::uint32_t above = 0;
-  std::uint32_t equal = 0;
+  __device__ bool any() const {
+    return (low.x | low.y | low.z | low.w | high.x | high.y | high.z | high.w) != 0;
+  }
+  __device__ int count() const {
+    return __popc(low.x) + __popc(low.y) + __popc(low.z) + __popc(low.w) + __popc(high.x) +
+           __popc(high.y) + __popc(high.z) + __popc(high.w);
+  }
+
+  uint4 low;
+  uint4 high;
 };
 
-// Looks at the keys in doubt: those whose bits from `shift` on are over the threshold's are marked
-// above, those under it no more; same(key) is called for the rest.
+// A tile of a warp: its number, and the lane's first word in the bitmaps.
+struct WarpTile {
+  __device__ explicit WarpTile(std::int64_t first_tile)
+      : number(first_tile + static_cast<std::int64_t>(threadIdx.x) / kWarp),
+        lane(static_cast<int>(threadIdx.x) % kWarp),
+        first_word(number * kTileWords + lane * kLaneWords) {}
+
+  std::int64_t number;
+  int lane;
+  std::int64_t first_word;
+};
+
+// Looks at the keys in doubt among a lane's words: those whose bits from `shift` on are over the
+// threshold's are marked above, those under it no more; same(key) is called for the rest.
 template <typename Type, typename Same>
-__device__ void sort_out(const Pass& pass, const Tile& tile, int shift, std::uint32_t threshold,
-                         Words& words, Same same) {
-  const auto* d_grad = gradient<Type>(pass, tile.grad) + 32 * threadIdx.x;
-  const float* d_memory = tile.d_memory + 32 * threadIdx.x;
-  for (std::uint32_t left = words.equal; left != 0; left &= left - 1) {
-    const int bit = __ffs(static_cast<int>(left)) - 1;
-    const std::uint32_t key = magnitude_bits(to_send(pass, Type::load(d_grad[bit]), d_memory[bit]));
-    if (key >> shift == threshold) {
-      same(key);
-      continue;
+__device__ void sort_out(const Pass& pass, const WarpTile& where, int shift,
+                         std::uint32_t threshold, Same same) {
+  const Tile& tile = pass.tables.d_tiles[where.number];
+  for (int k = 0; k < kLaneWords; ++k) {
+    const int first = 32 * (where.lane * kLaneWords + k);
+    const auto* d_grad = gradient<Type>(pass, tile.grad) + first;
+    const float* d_memory = tile.d_memory + first;
+    const std::uint32_t word = pass.tables.d_equal[where.first_word + k];
+    std::uint32_t above = 0;
+    std::uint32_t equal = word;
+    for (std::uint32_t left = word; left != 0; left &= left - 1) {
+      const int bit = __ffs(static_cast<int>(left)) - 1;
+      const std::uint32_t key =
+          magnitude_bits(to_send(pass, Type::load(d_grad[bit]), d_memory[bit]));
+      if (key >> shift == threshold) {
+        same(key);
+        continue;
+      }
+      equal &= ~(1U << bit);
+      if (key >> shift > threshold) above |= 1U << bit;
     }
-    words.equal &= ~(1U << bit);
-    if (key >> shift > threshold) words.above |= 1U << bit;
+    if (equal != word) pass.tables.d_equal[where.first_word + k] = equal;
+    if (above != 0) pass.tables.d_above[where.first_word + k] |= above;
   }
 }
 
@@ -57,14 +89,10 @@ __global__ void __launch_bounds__(kThreads) exact_refine_kernel(const __grid_con
   const Threshold threshold = tables.d_state->threshold[1];
   if (threadIdx.x < kThirdBins) histogram[threadIdx.x] = 0;
   __syncthreads();
-  for (std::int64_t t = blockIdx.x; t < tables.tiles; t += gridDim.x) {
-    const Tile tile = tables.d_tiles[t];
-    Words words(tables, tile);
-    if (words.equal == 0) continue;
-    sort_out<Type>(pass, tile, Policy::kThirdBits, threshold.bits, words,
+  const WarpTile where(std::int64_t{blockIdx.x} * (kThreads / kWarp));
+  if (where.number < tables.tiles && LaneWords(tables.d_equal, where.first_word).any()) {
+    sort_out<Type>(pass, where, Policy::kThirdBits, threshold.bits,
                    [&](std::uint32_t key) { atomicAdd(&histogram[key & (kThirdBins - 1)], 1U); });
-    tables.d_above[words.index] = words.above;
-    tables.d_equal[words.index] = words.equal;
   }
   __syncthreads();
   if (threadIdx.x < kThirdBins && histogram[threadIdx.x] != 0) {
@@ -107,58 +135,67 @@ __device__ void scan_tile_counts(const Tables& tables) {
 // Nothing is in doubt afterwards: `equal` marks the keys at the threshold.
 template <typename Type>
 __global__ void __launch_bounds__(kThreads) exact_decide_kernel(const __grid_constant__ Pass pass) {
-  using Scan = cub::BlockScan<std::uint64_t, kThreads>;
-  __shared__ typename Scan::TempStorage storage;
   const Tables& tables = pass.tables;
   const Threshold threshold = tables.d_state->threshold[2];
-  for (std::int64_t t = blockIdx.x; t < tables.tiles; t += gridDim.x) {
-    const Tile tile = tables.d_tiles[t];
-    Words words(tables, tile);
-    if (words.equal != 0) {
-      sort_out<Type>(pass, tile, 0, threshold.bits, words, [](std::uint32_t) {});
-      tables.d_above[words.index] = words.above;
-      tables.d_equal[words.index] = words.equal;
+  const WarpTile where(std::int64_t{blockIdx.x} * (kThreads / kWarp));
+  if (where.number < tables.tiles) {
+    if (LaneWords(tables.d_equal, where.first_word).any()) {
+      sort_out<Type>(pass, where, 0, threshold.bits, [](std::uint32_t) {});
     }
-    std::uint64_t before = 0;
-    std::uint64_t total = 0;
-    Scan(storage).ExclusiveSum(counts_of(__popc(words.above), __popc(words.equal)), before, total);
-    if (threadIdx.x == 0) tables.d_tile_counts[t] = total;
-    __syncthreads();
+    const int above = LaneWords(tables.d_above, where.first_word).count();
+    const int equal = LaneWords(tables.d_equal, where.first_word).count();
+    const std::uint32_t all_above = __reduce_add_sync(kAllLanes, static_cast<unsigned>(above));
+    const std::uint32_t all_equal = __reduce_add_sync(kAllLanes, static_cast<unsigned>(equal));
+    if (where.lane == 0) tables.d_tile_counts[where.number] = counts_of(all_above, all_equal);
   }
   if (is_last_block(tables.d_state)) scan_tile_counts(tables);
 }
 
-// Takes a tile's marked entries, and as many of those at the threshold as are still wanted.
+// Takes a tile's marked entries, and as many of those at the threshold as are still wanted: first
+// their places in the tile, in order, then a thread an entry.
 template <typename Type>
 __global__ void __launch_bounds__(kThreads) exact_take_kernel(const __grid_constant__ Pass pass) {
   using Scan = cub::BlockScan<std::uint64_t, kThreads>;
   __shared__ typename Scan::TempStorage storage;
+  __shared__ std::uint16_t places[32 * kTileWords];
   const Tables& tables = pass.tables;
   const std::uint32_t wanted = tables.d_state->threshold[2].wanted;
-  const Tile tile = tables.d_tiles[blockIdx.x];
+  const std::int64_t word = std::int64_t{blockIdx.x} * kTileWords + threadIdx.x;
   const std::uint64_t before_tile = tables.d_tile_counts[blockIdx.x];
-  const Words words(tables, tile);
+  const std::uint32_t above_bits = tables.d_above[word];
+  const std::uint32_t equal_bits = tables.d_equal[word];
+  const Tile tile = tables.d_tiles[blockIdx.x];
   std::uint64_t before = 0;
-  Scan(storage).ExclusiveSum(counts_of(__popc(words.above), __popc(words.equal)), before);
-  std::uint32_t above = above_count(before_tile) + above_count(before);
-  std::uint32_t equal = equal_count(before_tile) + equal_count(before);
-  if (tile.begin == 0 && threadIdx.x == 0) {
-    tables.d_first_items[tile.part] = above + min(equal, wanted);
+  std::uint64_t total = 0;
+  Scan(storage).ExclusiveSum(counts_of(__popc(above_bits), __popc(equal_bits)), before, total);
+  // Items, as they come before a count of entries.
+  const auto items_in = [&](std::uint64_t counts) {
+    return above_count(counts) + min(equal_count(counts), wanted);
+  };
+  const std::uint32_t first_item = items_in(before_tile);
+  const std::uint32_t items = items_in(before_tile + total) - first_item;
+  std::uint64_t counts = before_tile + before;
+  for (std::uint32_t left = above_bits | equal_bits; left != 0; left &= left - 1) {
+    const int bit = __ffs(static_cast<int>(left)) - 1;
+    const bool above = ((above_bits >> bit) & 1U) != 0;
+    const std::uint64_t after = counts + (above ? counts_of(1, 0) : counts_of(0, 1));
+    if (items_in(after) > items_in(counts)) {
+      places[items_in(counts) - first_item] =
+          static_cast<std::uint16_t>(32 * static_cast<int>(threadIdx.x) + bit);
+    }
+    counts = after;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    tables.d_tile_items[blockIdx.x] = first_item;
+    if (tile.begin == 0) tables.d_first_items[tile.part] = first_item;
   }
   const auto* d_grad = gradient<Type>(pass, tile.grad) - tile.begin;
-  const std::int64_t first = tables.d_parts[tile.part].first_element;
-  for (std::uint32_t left = words.above | words.equal; left != 0; left &= left - 1) {
-    const std::uint32_t bit = left & (~left + 1);
-    const std::uint32_t item = above + min(equal, wanted);
-    const bool is_above = (words.above & bit) != 0;
-    const bool kept = is_above || equal < wanted;
-    above += is_above ? 1 : 0;
-    equal += is_above ? 0 : 1;
-    if (!kept) continue;
-    const std::uint32_t position =
-        tile.begin + 32 * threadIdx.x + 31 - __clz(static_cast<int>(bit));
-    take_entry<Type>(pass, d_grad, tile.d_memory - tile.begin, item, position);
-    tables.d_absolute[item] = static_cast<std::uint32_t>(first) + position;
+  const auto first_element = static_cast<std::uint32_t>(tables.d_parts[tile.part].first_element);
+  for (std::uint32_t i = threadIdx.x; i < items; i += kThreads) {
+    const std::uint32_t position = tile.begin + places[i];
+    take_entry<Type>(pass, d_grad, tile.d_memory - tile.begin, first_item + i, position);
+    tables.d_absolute[first_item + i] = first_element + position;
   }
 }
 
@@ -168,8 +205,7 @@ void launch_exact_refine(const Pass& pass, cudaStream_t stream) {
   if (pass.tables.tiles == 0) return;
   with_type(pass.step.dtype, [&](auto type) {
     exact_refine_kernel<decltype(type)>
-        <<<resident_blocks(pass.tables.tiles, Policy::kWordBlocksPerProcessor), kThreads, 0,
-           stream>>>(pass);
+        <<<blocks_for(pass.tables.tiles, kThreads / kWarp), kThreads, 0, stream>>>(pass);
   });
   core::cuda::check(cudaGetLastError(), "exact_refine");
 }
@@ -178,8 +214,7 @@ void launch_exact_decide(const Pass& pass, cudaStream_t stream) {
   if (pass.tables.tiles == 0) return;
   with_type(pass.step.dtype, [&](auto type) {
     exact_decide_kernel<decltype(type)>
-        <<<resident_blocks(pass.tables.tiles, Policy::kWordBlocksPerProcessor), kThreads, 0,
-           stream>>>(pass);
+        <<<blocks_for(pass.tables.tiles, kThreads / kWarp), kThreads, 0, stream>>>(pass);
   });
   core::cuda::check(cudaGetLastError(), "exact_decide");
 }

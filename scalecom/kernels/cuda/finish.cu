@@ -7,35 +7,39 @@ namespace {
 
 using Policy = policy::Finish;
 
-// The items of a tile: `count` from `first` on, of which some may lie outside it.
-struct ItemRange {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
+// What of a tile is needed here: its gradient, and `items` from `first_item` on, of which some may
+// lie outside it.
+struct Task {
+  std::int64_t grad = 0;
+  std::int64_t first_item = 0;
+  std::uint32_t items = 0;
+  std::uint32_t begin = 0;
+  std::uint32_t elements = 0;
 };
 
-// The first of the items [first, last) at `position` or after it.
-__device__ std::int64_t lower_bound(const std::uint32_t* d_positions, std::int64_t first,
-                                    std::int64_t last, std::int64_t position) {
-  while (first < last) {
-    const std::int64_t middle = first + (last - first) / 2;
-    if (d_positions[middle] < position) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
+__device__ Task task_of(const Tables& tables, std::int64_t t) {
+  if (t >= tables.tiles) return {};
+  const Tile& tile = tables.d_tiles[t];
+  Task task{tile.grad, tile.first_item, tile.items, tile.begin, tile.elements};
+  if (tables.kind == layout::Selection::Kind::kExact) {
+    task.first_item = tables.d_tile_items[t];
+    task.items = static_cast<std::uint32_t>(tables.d_tile_items[t + 1] - task.first_item);
   }
-  return first;
+  return task;
 }
 
-__device__ ItemRange items_of(const Pass& pass, const Tile& tile) {
-  if (pass.tables.kind != layout::Selection::Kind::kExact) return {tile.first_item, tile.items};
-  const std::int64_t* d_first_items = pass.tables.d_first_items + tile.part;
-  const std::uint32_t* d_positions = pass.step.d_positions;
-  const std::int64_t end = std::int64_t{tile.begin} + tile.elements;
-  const std::int64_t first =
-      lower_bound(d_positions, d_first_items[0], d_first_items[1], tile.begin);
-  return {first, lower_bound(d_positions, first, d_first_items[1], end) - first};
-}
+// One of a task's items; none where there are not as many.
+struct Item {
+  __device__ Item(const Pass& pass, const Task& task, std::uint32_t i) : there(i < task.items) {
+    if (!there) return;
+    position = pass.step.d_positions[task.first_item + i];
+    sum = pass.step.d_message[task.first_item + i];
+  }
+
+  bool there;
+  std::uint32_t position = 0;
+  float sum = 0;
+};
 
 // Fills gradient elements with copies of a pattern, in vectors but for the ends.
 template <typename Type>
@@ -56,35 +60,93 @@ __device__ void fill(typename Type::Stored* d_grad, std::int64_t elements, std::
   if (threadIdx.x < elements - tail) d_grad[tail + threadIdx.x] = one;
 }
 
-// Puts a sum into the gradient; returns whether it is finite.
+// A tile's gradient in shared memory, all 0 between tiles, at the distance from a vector's boundary
+// at which it lies in device memory. It is written there once, and not first filled and then
+// mended.
 template <typename Type>
-__device__ bool put(typename Type::Stored* d_grad, std::int64_t at, float sum, float factor) {
-  const float mean = __fmul_rn(sum, factor);
-  d_grad[at] = Type::store(mean);
+class Canvas {
+ public:
+  using Stored = typename Type::Stored;
+  static constexpr int kPerVector = sizeof(uint4) / sizeof(Stored);
+
+  __host__ __device__ static int vectors(int elements) { return elements / kPerVector + 2; }
+
+  __device__ Canvas(uint4* shared, int most_elements) : vectors_(shared) {
+    for (int v = static_cast<int>(threadIdx.x); v < vectors(most_elements); v += Policy::kThreads) {
+      vectors_[v] = uint4{};
+    }
+    __syncthreads();
+  }
+
+  __device__ void begin(Stored* d_grad) {
+    past_ =
+        static_cast<int>(reinterpret_cast<std::uintptr_t>(d_grad) % sizeof(uint4) / sizeof(Stored));
+    d_grad_ = d_grad;
+  }
+  __device__ void put(std::uint32_t i, Stored value) {
+    reinterpret_cast<Stored*>(vectors_)[past_ + i] = value;
+  }
+  /// Writes `elements`. All threads of the block call it, and may put() into the next tile when it
+  /// returns.
+  __device__ void write(int elements) {
+    __syncthreads();
+    const int end = past_ + elements;
+    auto* d_vectors = reinterpret_cast<uint4*>(d_grad_ - past_);
+#pragma unroll 4
+    for (int v = static_cast<int>(threadIdx.x); v * kPerVector < end; v += Policy::kThreads) {
+      if (v * kPerVector >= past_ && (v + 1) * kPerVector <= end) {
+        d_vectors[v] = vectors_[v];
+      } else {
+        write_ones(v * kPerVector, end);
+      }
+      vectors_[v] = uint4{};
+    }
+    __syncthreads();
+  }
+
+ private:
+  // What of a vector belongs to the tile.
+  __device__ void write_ones(int first, int end) {
+    for (int i = max(first, past_); i < min(first + kPerVector, end); ++i) {
+      d_grad_[i - past_] = reinterpret_cast<const Stored*>(vectors_)[i];
+    }
+  }
+
+  uint4* vectors_;
+  Stored* d_grad_ = nullptr;
+  int past_ = 0;
+};
+
+// Puts an item where it belongs; returns whether it is finite.
+template <typename Type>
+__device__ bool put(const Item& item, const Task& task, float factor, Canvas<Type>& canvas) {
+  const std::uint32_t in_tile = item.position - task.begin;
+  if (!item.there || in_tile >= task.elements) return true;
+  const float mean = __fmul_rn(item.sum, factor);
+  canvas.put(in_tile, Type::store(mean));
   return is_finite(mean);
 }
 
-// Zero, and the items over it. Returns whether all of this thread's were finite.
+// Zero, and the items over it, in every tile of this block. The next tile's items, and where those
+// of the one after it lie, are on their way while a tile is written. Returns whether all of this
+// thread's items were finite.
 template <typename Type>
-__device__ bool scatter_tile(const Pass& pass, const Tile& tile, float factor) {
-  const ItemRange items = items_of(pass, tile);
-  const std::uint32_t* d_positions = pass.step.d_positions + items.first;
-  const float* d_sums = pass.step.d_message + items.first;
-  auto* d_grad = gradient<Type>(pass, tile.grad);
-  // Under way while the tile is filled.
-  std::int64_t i = threadIdx.x;
-  std::uint32_t position = i < items.count ? d_positions[i] : 0;
-  float sum = i < items.count ? d_sums[i] : 0.0F;
-  fill<Type>(d_grad, tile.elements, 0);
-  __syncthreads();
+__device__ bool scatter_tiles(const Pass& pass, float factor, Canvas<Type>& canvas) {
   bool finite = true;
-  while (i < items.count) {
-    const std::uint32_t in_tile = position - tile.begin;
-    if (in_tile < tile.elements) finite &= put<Type>(d_grad, in_tile, sum, factor);
-    i += Policy::kThreads;
-    if (i >= items.count) break;
-    position = d_positions[i];
-    sum = d_sums[i];
+  Task task = task_of(pass.tables, blockIdx.x);
+  Task next = task_of(pass.tables, std::int64_t{blockIdx.x} + gridDim.x);
+  Item item(pass, task, threadIdx.x);
+  for (std::int64_t t = blockIdx.x; t < pass.tables.tiles; t += gridDim.x) {
+    canvas.begin(gradient<Type>(pass, task.grad));
+    finite &= put<Type>(item, task, factor, canvas);
+    for (std::uint32_t i = threadIdx.x + Policy::kThreads; i < task.items; i += Policy::kThreads) {
+      finite &= put<Type>(Item(pass, task, i), task, factor, canvas);
+    }
+    item = Item(pass, next, threadIdx.x);
+    const Task after = task_of(pass.tables, t + 2 * std::int64_t{gridDim.x});
+    canvas.write(static_cast<int>(task.elements));
+    task = next;
+    next = after;
   }
   return finite;
 }
@@ -95,7 +157,9 @@ __device__ bool store_dense(const Pass& pass, const DenseTile& tile) {
   auto* d_grad = gradient<Type>(pass, tile.grad);
   bool finite = true;
   for (std::int64_t i = threadIdx.x; i < tile.elements; i += Policy::kThreads) {
-    finite &= put<Type>(d_grad, i, d_sums[i], 1.0F);
+    const float sum = d_sums[i];
+    d_grad[i] = Type::store(sum);
+    finite &= is_finite(sum);
   }
   return finite;
 }
@@ -129,11 +193,12 @@ __device__ void refuse(const Pass& pass, unsigned block, unsigned blocks) {
 
 template <typename Type>
 __device__ void scatter(const Pass& pass, float factor) {
+  extern __shared__ uint4 shared[];
   const Tables& tables = pass.tables;
-  bool finite = true;
-  for (std::int64_t t = blockIdx.x; t < tables.tiles + tables.dense_tiles; t += gridDim.x) {
-    finite &= t < tables.tiles ? scatter_tile<Type>(pass, tables.d_tiles[t], factor)
-                               : store_dense<Type>(pass, tables.d_dense_tiles[t - tables.tiles]);
+  Canvas<Type> canvas(shared, tables.tile_elements);
+  bool finite = scatter_tiles<Type>(pass, factor, canvas);
+  for (std::int64_t t = blockIdx.x; t < tables.dense_tiles; t += gridDim.x) {
+    finite &= store_dense<Type>(pass, tables.d_dense_tiles[t]);
   }
   if (!finite) tables.d_state->refused = 1;
 }
@@ -183,8 +248,11 @@ __global__ void __launch_bounds__(policy::Items::kThreads)
 void launch_finish(const Pass& pass, float factor, cudaStream_t stream) {
   const std::int64_t work = std::max<std::int64_t>(1, pass.tables.tiles + pass.tables.dense_tiles);
   with_type(pass.step.dtype, [&](auto type) {
-    finish_kernel<decltype(type)>
-        <<<resident_blocks(work, Policy::kBlocksPerProcessor), Policy::kThreads, 0, stream>>>(
+    using Type = decltype(type);
+    const std::size_t shared =
+        sizeof(uint4) * static_cast<std::size_t>(Canvas<Type>::vectors(pass.tables.tile_elements));
+    finish_kernel<Type>
+        <<<resident_blocks(work, Policy::kBlocksPerProcessor), Policy::kThreads, shared, stream>>>(
             pass, factor);
   });
   core::cuda::check(cudaGetLastError(), "finish");

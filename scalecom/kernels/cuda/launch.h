@@ -28,6 +28,8 @@ void launch_accumulate(const Pass& pass, cudaStream_t stream);
 /// accumulate, and the largest entry of each named chunk is taken, but for long chunks, whose
 /// largest is left in d_best. `packs`: the tiles' offsets are packed as well.
 void launch_lead(const Pass& pass, bool packs, cudaStream_t stream);
+/// The same, the entries being those that the packed offsets name. No chunk is long.
+void launch_follow(const Pass& pass, cudaStream_t stream);
 /// Takes what d_best names.
 void launch_take_best(const Pass& pass, cudaStream_t stream);
 

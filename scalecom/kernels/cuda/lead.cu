@@ -1,7 +1,7 @@
 #include "scalecom/kernels/cuda/chunks.cuh"
 #include "scalecom/kernels/cuda/grid.cuh"
 #include "scalecom/kernels/cuda/policy.h"
-#include "scalecom/kernels/cuda/tile.cuh"
+#include "scalecom/kernels/cuda/stage.cuh"
 
 namespace scalecom::kernels::cuda {
 namespace {
@@ -24,14 +24,14 @@ struct Best {
   }
 };
 
-// Over keys[from], keys[from + stride], ... before `to`.
-__device__ Best scan_keys(const std::uint32_t* keys, int from, int to, int stride) {
+// Over the keys at places from, from + stride, ... before `to`.
+__device__ Best scan_keys(const Stage& stage, int from, int to, int stride) {
   Best best;
   if (from >= to) return best;
-  best = {keys[from], static_cast<std::uint32_t>(from)};
+  best = {stage.key(from), static_cast<std::uint32_t>(from)};
 #pragma unroll 4
   for (int i = from + stride; i < to; i += stride) {
-    const std::uint32_t key = keys[i];
+    const std::uint32_t key = stage.key(i);
     if (key > best.key) best = {key, static_cast<std::uint32_t>(i)};
   }
   return best;
@@ -49,13 +49,12 @@ __device__ Best best_of_lanes(Best best, int lanes) {
 
 // One lane's part of a chunk. Lanes of different chunks start at different places where chunks
 // begin in the same few banks of shared memory.
-__device__ Best scan_chunk(const std::uint32_t* keys, int begin, int end, int lane, int lanes,
-                           int turn) {
+__device__ Best scan_chunk(const Stage& stage, int begin, int end, int lane, int lanes, int turn) {
   const int steps = (end - begin + lanes - 1) / lanes;
   const int start = begin + lane + (turn % steps) * lanes;
-  Best best = scan_keys(keys, start, end, lanes);
+  Best best = scan_keys(stage, start, end, lanes);
   if (turn == 0) return best;
-  const Best before = scan_keys(keys, begin + lane, min(start, end), lanes);
+  const Best before = scan_keys(stage, begin + lane, min(start, end), lanes);
   best.improve(before.key, before.place);
   return best;
 }
@@ -67,10 +66,9 @@ __device__ int lanes_a_chunk(int chunks) {
   return lanes;
 }
 
-// Takes the largest of each chunk that this rank names. `keys` holds those of the tile; `offsets`
-// comes to hold where in its chunk each lies.
-template <typename Type>
-__device__ void lead_chunks(const Pass& pass, const Tile& tile, const std::uint32_t* keys,
+// Takes the largest of each chunk that this rank names; `offsets` comes to hold where in its chunk
+// each lies.
+__device__ void lead_chunks(const Pass& pass, const Tile& tile, Stage& stage,
                             std::uint16_t* offsets) {
   const ChunkRange named = named_chunks(pass);
   const auto chunk = static_cast<int>(tile.chunk);
@@ -79,35 +77,35 @@ __device__ void lead_chunks(const Pass& pass, const Tile& tile, const std::uint3
   const int lanes = lanes_a_chunk(chunks);
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const int turns = (chunk / lanes) % 2 == 0 ? 1 : 0;
-  const auto* d_grad = gradient<Type>(pass, tile.grad) - tile.begin;
-  float* d_memory = tile.d_memory - tile.begin;
   for (int base = 0; base < chunks; base += Policy::kThreads / lanes) {
     const int c = base + static_cast<int>(threadIdx.x) / lanes;
     const bool mine = c < chunks && named.contains(tile.first_chunk + c);
     Best best;
     if (mine) {
-      best = scan_chunk(keys, c * chunk, min((c + 1) * chunk, elements), lane, lanes, c * turns);
+      best = scan_chunk(stage, c * chunk, min((c + 1) * chunk, elements), lane, lanes, c * turns);
     }
     best = best_of_lanes(best, lanes);
     if (!mine || lane != 0) continue;
-    take_entry<Type>(pass, d_grad, d_memory, tile.first_item + c, tile.begin + best.place);
-    offsets[c] = static_cast<std::uint16_t>(static_cast<int>(best.place) - c * chunk);
+    const auto place = static_cast<int>(best.place);
+    stage.take(pass, tile, tile.first_item + c, place);
+    offsets[c] = static_cast<std::uint16_t>(place - c * chunk);
   }
 }
 
 // All of a tile's offsets begin at a whole byte, and fill whole bytes unless its part ends.
 __device__ void pack_tile(const Pass& pass, const Tile& tile, const std::uint16_t* offsets) {
   const int bits = offset_bits(tile.chunk);
-  const std::int64_t bytes = packed_bytes(tile.items, bits);
-  for (std::int64_t byte = threadIdx.x; byte < bytes; byte += Policy::kThreads) {
-    const std::uint8_t packed = packed_byte(
-        byte, tile.items, bits, [&](std::int64_t i) { return std::uint64_t{offsets[i]}; });
+  const auto items = static_cast<int>(tile.items);
+  const auto bytes = static_cast<int>(packed_bytes(items, bits));
+  for (int byte = static_cast<int>(threadIdx.x); byte < bytes; byte += Policy::kThreads) {
+    const std::uint8_t packed =
+        packed_byte(byte, items, bits, [&](int i) { return std::uint64_t{offsets[i]}; });
     pass.step.d_packed[tile.place + byte] = static_cast<std::byte>(packed);
   }
 }
 
 // The largest of what the tile holds of each long chunk. A warp looks at a part of the tile.
-__device__ void lead_pieces(const Pass& pass, const Tile& tile, const std::uint32_t* keys) {
+__device__ void lead_pieces(const Pass& pass, const Tile& tile, const Stage& stage) {
   const ChunkRange named = named_chunks(pass);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   constexpr int kWarps = Policy::kThreads / kWarp;
@@ -121,7 +119,7 @@ __device__ void lead_pieces(const Pass& pass, const Tile& tile, const std::uint3
     const auto end = static_cast<int>(min(static_cast<std::int64_t>(to), chunk_end));
     const std::int64_t in_tile = c - first;
     if (named.contains(tile.first_chunk + in_tile)) {
-      const Best best = best_of_lanes(scan_keys(keys, from + lane, end, kWarp), kWarp);
+      const Best best = best_of_lanes(scan_keys(stage, from + lane, end, kWarp), kWarp);
       const std::uint64_t ranked =
           (std::uint64_t{best.key} << 32) | (0xffffffffU - (tile.begin + best.place));
       if (lane == 0) {
@@ -134,7 +132,7 @@ __device__ void lead_pieces(const Pass& pass, const Tile& tile, const std::uint3
 }
 
 template <typename Type>
-__global__ void __launch_bounds__(Policy::kThreads, Policy::kMinBlocks)
+__global__ void __launch_bounds__(Policy::kThreads)
     lead_kernel(const __grid_constant__ Pass pass, bool packs) {
   extern __shared__ uint4 shared[];
   const std::int64_t block = blockIdx.x;
@@ -142,20 +140,54 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kMinBlocks)
     load_dense<Type>(pass, pass.tables.d_dense_tiles[block - pass.tables.tiles]);
     return;
   }
-  auto* keys = reinterpret_cast<std::uint32_t*>(shared);
+  const int most = pass.tables.tile_elements;
+  auto* offsets = reinterpret_cast<std::uint16_t*>(shared + Stage::bytes(most) / sizeof(uint4));
   const Tile tile = pass.tables.d_tiles[block];
-  visit_tile<Type, true, Policy::kThreads, Policy::kUnroll>(
-      pass, tile, [&](int i, const auto& group) { keep_keys(shared, i, tile.elements, group); });
-  __syncthreads();
-  if (tile.whole_chunks == 0) {
-    lead_pieces(pass, tile, keys);
-    return;
+  Stage stage(shared, most);
+  stage.load<Type, Policy::kThreads>(pass, tile);
+  if (tile.whole_chunks != 0) {
+    lead_chunks(pass, tile, stage, offsets);
+  } else {
+    lead_pieces(pass, tile, stage);
   }
-  auto* offsets = reinterpret_cast<std::uint16_t*>(shared + (pass.tables.tile_elements + 3) / 4);
-  lead_chunks<Type>(pass, tile, keys, offsets);
-  if (!packs) return;
   __syncthreads();
-  pack_tile(pass, tile, offsets);
+  stage.store<Type, Policy::kThreads>(tile);
+  if (packs) pack_tile(pass, tile, offsets);
+}
+
+// Takes the entry of each chunk that the packed offsets name. Where they cannot be offsets, the
+// chunk's first entry is as good as any: the step is refused.
+__device__ void follow_chunks(const Pass& pass, const Tile& tile, Stage& stage,
+                              std::uint32_t offset) {
+  const auto chunk = static_cast<int>(tile.chunk);
+  const auto chunks = static_cast<int>(tile.items);
+  for (int c = static_cast<int>(threadIdx.x); c < chunks;) {
+    if (offset >= tile.chunk || c * chunk + offset >= tile.elements) {
+      offset = 0;
+      set_flag(pass);
+    }
+    stage.take(pass, tile, tile.first_item + c, c * chunk + static_cast<int>(offset));
+    c += Policy::kThreads;
+    if (c < chunks) offset = packed_offset(pass.step.d_packed + tile.place, c, offset_bits(chunk));
+  }
+}
+
+template <typename Type>
+__global__ void __launch_bounds__(Policy::kThreads)
+    follow_kernel(const __grid_constant__ Pass pass) {
+  extern __shared__ uint4 shared[];
+  const Tile tile = pass.tables.d_tiles[blockIdx.x];
+  // Under way while the tile is.
+  std::uint32_t offset = 0;
+  if (threadIdx.x < tile.items) {
+    offset = packed_offset(pass.step.d_packed + tile.place, static_cast<int>(threadIdx.x),
+                           offset_bits(tile.chunk));
+  }
+  Stage stage(shared, pass.tables.tile_elements);
+  stage.load<Type, Policy::kThreads>(pass, tile);
+  follow_chunks(pass, tile, stage, offset);
+  __syncthreads();
+  stage.store<Type, Policy::kThreads>(tile);
 }
 
 template <typename Type>
@@ -177,14 +209,24 @@ __global__ void __launch_bounds__(policy::Items::kThreads)
 void launch_lead(const Pass& pass, bool packs, cudaStream_t stream) {
   const std::int64_t blocks = pass.tables.tiles + pass.tables.dense_tiles;
   if (blocks == 0) return;
-  const auto keys = static_cast<std::size_t>((pass.tables.tile_elements + 3) / 4) * sizeof(uint4);
   const std::size_t offsets =
       static_cast<std::size_t>(pass.tables.tile_chunks) * sizeof(std::uint16_t);
   with_type(pass.step.dtype, [&](auto type) {
-    lead_kernel<decltype(type)>
-        <<<blocks_for(blocks, 1), Policy::kThreads, keys + offsets, stream>>>(pass, packs);
+    const auto kernel = lead_kernel<decltype(type)>;
+    const std::size_t shared = allow_stage(kernel, pass.tables.tile_elements, offsets);
+    kernel<<<blocks_for(blocks, 1), Policy::kThreads, shared, stream>>>(pass, packs);
   });
   core::cuda::check(cudaGetLastError(), "lead");
+}
+
+void launch_follow(const Pass& pass, cudaStream_t stream) {
+  if (pass.tables.tiles == 0) return;
+  with_type(pass.step.dtype, [&](auto type) {
+    const auto kernel = follow_kernel<decltype(type)>;
+    const std::size_t shared = allow_stage(kernel, pass.tables.tile_elements, 0);
+    kernel<<<blocks_for(pass.tables.tiles, 1), Policy::kThreads, shared, stream>>>(pass);
+  });
+  core::cuda::check(cudaGetLastError(), "follow");
 }
 
 void launch_take_best(const Pass& pass, cudaStream_t stream) {

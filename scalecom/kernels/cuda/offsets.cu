@@ -12,6 +12,12 @@ __device__ std::int64_t thread_index() {
   return std::int64_t{blockIdx.x} * Policy::kThreads + static_cast<std::int64_t>(threadIdx.x);
 }
 
+// The same from the end on: what the first pass touched last is still in the cache.
+__device__ std::int64_t thread_index_from_end() {
+  return std::int64_t{gridDim.x - 1 - blockIdx.x} * Policy::kThreads +
+         static_cast<std::int64_t>(threadIdx.x);
+}
+
 // The items of one part that one rank names, and their first byte among that rank's.
 struct Piece {
   std::int64_t first_item = 0;  // of the part
@@ -95,7 +101,7 @@ __device__ Source source_of(const Pass& pass, std::int64_t chunk) {
 template <typename Type, bool kOneEach>
 __global__ void __launch_bounds__(Policy::kThreads)
     unpack_kernel(const __grid_constant__ Pass pass) {
-  const std::int64_t item = thread_index();
+  const std::int64_t item = thread_index_from_end();
   if (item >= pass.tables.items) return;
   const int p = part_of_item(pass.tables, item);
   const PartEntry& entry = pass.tables.d_parts[p];
@@ -159,24 +165,38 @@ __global__ void __launch_bounds__(Policy::kThreads)
   pass.tables.d_absolute[item] = place;
 }
 
-__device__ int part_of_place(const Tables& tables, std::int64_t place) {
-  return last_not_above(tables.parts, place,
-                        [&](int p) { return tables.d_parts[p].first_element; });
-}
+// Where an exact item lies.
+struct ExactPlace {
+  __device__ ExactPlace(const Tables& tables, std::int64_t item) {
+    if (item < 0) return;
+    const std::int64_t element = tables.d_absolute[item];
+    part = last_not_above(tables.parts, element,
+                          [&](int p) { return tables.d_parts[p].first_element; });
+    position = element - tables.d_parts[part].first_element;
+    tile = tables.d_parts[part].first_tile + position / policy::FirstPass::kRunElements;
+  }
 
-// The part of an exact item, whose position is set. The parts that begin with it learn so.
+  int part = -1;
+  std::int64_t position = 0;
+  std::int64_t tile = -1;
+};
+
+// The part of an exact item, whose position is set. The parts and tiles that begin with it learn
+// so.
 __device__ int exact_part(const Pass& pass, std::int64_t item) {
   const Tables& tables = pass.tables;
-  const std::uint32_t place = tables.d_absolute[item];
-  const int part = part_of_place(tables, place);
-  const int before = item > 0 ? part_of_place(tables, tables.d_absolute[item - 1]) : -1;
-  for (int p = before + 1; p <= part; ++p) tables.d_first_items[p] = item;
+  const ExactPlace place(tables, item);
+  const ExactPlace before(tables, item - 1);
+  for (int p = before.part + 1; p <= place.part; ++p) tables.d_first_items[p] = item;
+  for (std::int64_t t = before.tile + 1; t <= place.tile; ++t) tables.d_tile_items[t] = item;
   if (item == tables.items - 1) {
-    for (int p = part + 1; p < tables.parts; ++p) tables.d_first_items[p] = tables.items;
+    for (int p = place.part + 1; p < tables.parts; ++p) tables.d_first_items[p] = tables.items;
+    for (std::int64_t t = place.tile + 1; t < tables.tiles; ++t) {
+      tables.d_tile_items[t] = tables.items;
+    }
   }
-  pass.step.d_positions[item] =
-      static_cast<std::uint32_t>(place - tables.d_parts[part].first_element);
-  return part;
+  pass.step.d_positions[item] = static_cast<std::uint32_t>(place.position);
+  return place.part;
 }
 
 // A thread an item whose place is known. Damaged offsets may name an entry twice, so that none is
@@ -184,7 +204,7 @@ __device__ int exact_part(const Pass& pass, std::int64_t item) {
 template <typename Type, bool kExact>
 __global__ void __launch_bounds__(Policy::kThreads)
     take_unpacked_kernel(const __grid_constant__ Pass pass) {
-  const std::int64_t item = thread_index();
+  const std::int64_t item = thread_index_from_end();
   const Tables& tables = pass.tables;
   if (item >= tables.items) return;
   const int p = kExact ? exact_part(pass, item) : part_of_item(tables, item);

@@ -6,13 +6,13 @@
 /// own.
 namespace scalecom::kernels::cuda::policy {
 
-/// The first pass: a block takes a tile of whole chunks, and keeps its keys in shared memory.
+/// The first pass: a block takes a tile, which a leader stages in shared memory.
 struct FirstPass {
   static constexpr int kThreads = 256;
   /// Blocks that a processor's registers are to have room for.
-  static constexpr int kMinBlocks = 4;
+  static constexpr int kMinBlocks = 6;
   /// Vectors of each array that a thread has in flight.
-  static constexpr int kUnroll = 4;
+  static constexpr int kUnroll = 2;
   /// Elements that a tile of whole chunks comes close to.
   static constexpr int kTileElements = 4096;
   /// Chunks of a tile come in this number, so that their offsets fill whole bytes whatever their
@@ -36,14 +36,13 @@ struct LongTop {
 /// The passes of an exact selection, and the bits of a key that each makes certain.
 struct Exact {
   static constexpr int kThreads = 512;
-  static constexpr int kBlocksPerProcessor = 2;
-  static constexpr int kUnroll = 4;
+  static constexpr int kBlocksPerProcessor = 3;
+  static constexpr int kUnroll = 2;
   static constexpr int kFirstBits = 13;
   static constexpr int kSecondBits = 12;
   static constexpr int kThirdBits = 6;
-  /// Of the kernels that look at bitmaps, a word a thread.
+  /// Of the kernels that look at bitmaps.
   static constexpr int kWordThreads = FirstPass::kThreads;
-  static constexpr int kWordBlocksPerProcessor = 8;
   static constexpr int kScanItems = 8;
 };
 

@@ -3,7 +3,6 @@
 #include "scalecom/core/cuda/check.h"
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/kernels/cuda/launch.h"
-#include "scalecom/kernels/cuda/policy.h"
 #include "scalecom/kernels/cuda/tables.h"
 
 namespace scalecom::kernels::cuda {
@@ -31,6 +30,18 @@ void lead(const Pass& pass, cudaStream_t stream) {
   launch_lead(pass, packs, stream);
   launch_take_best(pass, stream);
   if (!packs) launch_pack(pass, stream);
+}
+
+// Whether a follower's whole pass is left to take().
+bool defers(const Pass& pass) {
+  return pass.step.defer && pass.step.naming == Naming::kNone &&
+         pass.tables.kind == Kind::kLargest && pass.tables.long_chunks == 0;
+}
+
+// Of a step that defers the rest: the dense slices.
+void load_dense(Pass pass, cudaStream_t stream) {
+  pass.tables.tiles = 0;
+  launch_accumulate(pass, stream);
 }
 
 void lead_top(const Pass& pass, cudaStream_t stream) {
@@ -61,12 +72,12 @@ Bucket::Bucket(const Shape& shape, void* d_scratch, const core::Stream& stream) 
   const HostTables host(shape);
   std::int64_t bytes = 0;
   tables_ = std::make_shared<const Tables>(host.place(d_scratch, &bytes));
-  // Kernels leave the state and the histogram as they found them.
-  core::cuda::set_zero(tables_->d_state, sizeof(State), stream);
+  // Kernels leave the state and the histogram as they found them, and write no bits past a tile's
+  // end.
+  core::cuda::set_zero(d_scratch, bytes, stream);
   if (tables_->kind == Kind::kExact) {
-    core::cuda::set_zero(tables_->d_histogram,
-                         sizeof(std::uint32_t) * (std::int64_t{1} << policy::Exact::kFirstBits),
-                         stream);
+    upload(std::vector<std::int64_t>{tables_->items}, tables_->d_tile_items + tables_->tiles,
+           stream);
   }
   upload(host.tiles, tables_->d_tiles, stream);
   upload(host.dense_tiles, tables_->d_dense_tiles, stream);
@@ -81,7 +92,9 @@ void Bucket::first_pass(const Step& step, const core::Stream& stream) const {
   core::cuda::set_zero(step.d_message + tables_->items + tables_->dense_elements, sizeof(float),
                        stream);
   const bool names = step.naming != Naming::kNone && tables_->items > 0;
-  if (!names || tables_->kind == Kind::kRandom) {
+  if (defers(pass)) {
+    load_dense(pass, native(stream));
+  } else if (!names || tables_->kind == Kind::kRandom) {
     launch_accumulate(pass, native(stream));
   } else if (tables_->kind == Kind::kLargest) {
     lead(pass, native(stream));
@@ -96,6 +109,10 @@ void Bucket::take(const Step& step, const core::Stream& stream) const {
   if (step.naming == Naming::kAll || tables_->kind == Kind::kRandom) return;
   const core::cuda::DeviceScope scope(stream.device());
   const Pass pass(*tables_, step);
+  if (defers(pass)) {
+    launch_follow(pass, native(stream));
+    return;
+  }
   if (tables_->kind == Kind::kExact) {
     launch_exact_unpack(pass, native(stream));
   } else {

@@ -62,6 +62,10 @@ struct Step {
   Filter filter;
   core::DType values = core::DType::kFloat32;
   Naming naming = Naming::kNone;
+  /// kNone: first_pass() leaves the compressed tensors to take(), which then goes over them once,
+  /// knowing the entries. That is less work in all, but all of it comes after the offsets. Where a
+  /// selection or a long chunk does not allow it, this changes nothing.
+  bool defer = false;
   int rank = 0;
   int size = 1;
   std::uint64_t seed = 0;  ///< of a random selection

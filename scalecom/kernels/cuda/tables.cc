@@ -67,12 +67,12 @@ HostTables::HostTables(const Shape& shape) {
 }
 
 void HostTables::add(const Part& part) {
-  parts.push_back({part, sizes.packed_bytes, sizes.long_chunks, sizes.compressed_elements});
+  parts.push_back({part, sizes.packed_bytes, sizes.long_chunks, sizes.compressed_elements,
+                   static_cast<std::int64_t>(tiles.size())});
   first_items.push_back(part.first_item);
   sizes.compressed_elements += part.cut.length;
   if (sizes.kind == Kind::kExact) {
-    add_runs(part, bitmap_words);
-    bitmap_words += (part.cut.length + 31) / 32;
+    add_runs(part, 0);
     return;
   }
   if (!looks_at_chunks(sizes.kind)) {
@@ -119,9 +119,7 @@ void HostTables::add_runs(const Part& part, std::int64_t first_place) {
               .begin = static_cast<std::uint32_t>(begin),
               .elements = static_cast<std::uint32_t>(end - begin),
               .part = static_cast<std::uint32_t>(parts.size() - 1)};
-    if (exact) {
-      tile.place = first_place + begin / 32;
-    } else {
+    if (!exact) {
       const std::int64_t first = begin / cut.chunk;
       const std::int64_t last = (end + cut.chunk - 1) / cut.chunk;
       tile.chunk = static_cast<std::uint32_t>(cut.chunk);
@@ -146,6 +144,10 @@ void HostTables::add(const DensePart& part) {
   }
 }
 
+std::int64_t HostTables::bitmap_words() const {
+  return sizes.kind == Kind::kExact ? sizes.tiles * (Policy::kRunElements / 32) : 0;
+}
+
 Tables HostTables::place(void* d_scratch, std::int64_t* bytes) const {
   const bool exact = sizes.kind == Kind::kExact;
   Arena arena(d_scratch);
@@ -158,8 +160,9 @@ Tables HostTables::place(void* d_scratch, std::int64_t* bytes) const {
   tables.d_best = arena.take<std::uint64_t>(sizes.long_chunks);
   tables.d_histogram = arena.take<std::uint32_t>(exact ? 1 << policy::Exact::kFirstBits : 0);
   tables.d_tile_counts = arena.take<std::uint64_t>(exact ? sizes.tiles : 0);
-  tables.d_above = arena.take<std::uint32_t>(bitmap_words);
-  tables.d_equal = arena.take<std::uint32_t>(bitmap_words);
+  tables.d_tile_items = arena.take<std::int64_t>(exact ? sizes.tiles + 1 : 0);
+  tables.d_above = arena.take<std::uint32_t>(bitmap_words());
+  tables.d_equal = arena.take<std::uint32_t>(bitmap_words());
   tables.d_absolute = arena.take<std::uint32_t>(exact ? sizes.items : 0);
   *bytes = arena.used();
   return tables;

@@ -16,8 +16,8 @@ struct alignas(16) Tile {
   std::int64_t grad = 0;         ///< its first element, in the bucket
   std::int64_t first_item = 0;   ///< of its first chunk, whole or not
   std::int64_t first_chunk = 0;  ///< its first chunk, whole or not, in the bucket's count
-  /// Of whole chunks: their first byte among all packed offsets. Of long chunks: its first chunk
-  /// among all long ones. Of an exact selection: its first word in the bitmaps.
+  /// Of whole chunks: their first byte among all packed offsets. Of long chunks: the first of them
+  /// among all long ones.
   std::int64_t place = 0;
   std::uint32_t begin = 0;  ///< its first element, in its tensor
   std::uint32_t elements = 0;
@@ -39,6 +39,7 @@ struct PartEntry {
   std::int64_t first_byte = 0;     ///< among all packed offsets
   std::int64_t first_long = 0;     ///< among all chunks that are too long for a tile
   std::int64_t first_element = 0;  ///< among all compressed elements
+  std::int64_t first_tile = 0;
 };
 
 /// Which of 2^n values a key's upper bits may have, and how many keys with exactly those are kept.
@@ -64,11 +65,14 @@ struct Tables {
   /// The first item of each part, and the end of the last. Of an exact selection, as it was last.
   std::int64_t* d_first_items = nullptr;
   State* d_state = nullptr;
-  std::uint64_t* d_best = nullptr;   ///< of each long chunk: the largest key, and its place
-  std::uint32_t* d_above = nullptr;  ///< a bit an element: it is among the largest
-  std::uint32_t* d_equal = nullptr;  ///< it may be
+  std::uint64_t* d_best = nullptr;  ///< of each long chunk: the largest key, and its place
+  /// A bit an element, as many words for each tile as one of full length fills: it is among the
+  /// largest, and it may be.
+  std::uint32_t* d_above = nullptr;
+  std::uint32_t* d_equal = nullptr;
   std::uint32_t* d_histogram = nullptr;
   std::uint64_t* d_tile_counts = nullptr;  ///< equal << 32 | above: in a tile, then before it
+  std::int64_t* d_tile_items = nullptr;    ///< the first item of each tile, and the end of the last
   std::uint32_t* d_absolute = nullptr;     ///< an exact item's place among all compressed elements
 
   layout::Selection::Kind kind = layout::Selection::Kind::kLargest;
@@ -91,12 +95,13 @@ struct HostTables {
 
   /// Where everything lies from `d_scratch` on; `bytes` becomes its end.
   Tables place(void* d_scratch, std::int64_t* bytes) const;
+  /// Of each bitmap; 0 where there are none.
+  std::int64_t bitmap_words() const;
 
   std::vector<Tile> tiles;
   std::vector<DenseTile> dense_tiles;
   std::vector<PartEntry> parts;
   std::vector<std::int64_t> first_items;
-  std::int64_t bitmap_words = 0;
   Tables sizes;  ///< its addresses are unset
 
  private:

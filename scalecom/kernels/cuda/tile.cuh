@@ -41,40 +41,41 @@ __device__ void store_group(float* to, int valid, const float (&from)[kWidth]) {
 /// at `d_memory` is still what it was.
 template <typename Type, int kWidth>
 __device__ void mend_group(const Pass& pass, typename Type::Stored* d_grad, const float* d_memory,
-                           float (&memory)[kWidth], std::uint32_t (&keys)[kWidth], int valid) {
+                           int valid, float (&m)[kWidth], float (&u)[kWidth]) {
 #pragma unroll
   for (int e = 0; e < kWidth; ++e) {
-    if (e >= valid || keys[e] < kInfinityBits) continue;
-    memory[e] = filtered(pass.step.filter, 0.0F, d_memory[e]);
-    keys[e] = magnitude_bits(to_send(pass, 0.0F, memory[e]));
+    if (e >= valid || is_finite(u[e])) continue;
+    m[e] = filtered(pass.step.filter, 0.0F, d_memory[e]);
+    u[e] = to_send(pass, 0.0F, m[e]);
     d_grad[e] = 0;
   }
   set_flag(pass);
 }
 
-/// Keys of a group: |u| as a number that orders as |u| does. kUpdate: memory becomes m' first.
-template <typename Type, bool kUpdate, int kWidth>
-__device__ void keys_of_group(const Pass& pass, typename Type::Stored* d_grad, float* d_memory,
-                              int valid, const float (&g)[kWidth], float (&m)[kWidth],
-                              std::uint32_t (&keys)[kWidth]) {
+/// `m` becomes m', and `g` becomes u. The arrays they came from stay, but for a gradient that is
+/// not finite.
+template <typename Type, int kWidth>
+__device__ void filter_group(const Pass& pass, typename Type::Stored* d_grad, const float* d_memory,
+                             int valid, float (&g)[kWidth], float (&m)[kWidth]) {
   std::uint32_t largest = 0;
 #pragma unroll
   for (int e = 0; e < kWidth; ++e) {
-    if constexpr (kUpdate) m[e] = filtered(pass.step.filter, g[e], m[e]);
-    keys[e] = magnitude_bits(to_send(pass, g[e], m[e]));
-    largest = max(largest, keys[e]);
+    m[e] = filtered(pass.step.filter, g[e], m[e]);
+    g[e] = to_send(pass, g[e], m[e]);
+    largest = max(largest, magnitude_bits(g[e]));
   }
-  if constexpr (kUpdate) {
-    if (largest >= kInfinityBits) {
-      mend_group<Type, kWidth>(pass, d_grad, d_memory, m, keys, valid);
-    }
-    store_group<kWidth>(d_memory, valid, m);
-  }
+  if (largest >= kInfinityBits) mend_group<Type, kWidth>(pass, d_grad, d_memory, valid, m, g);
 }
 
-/// Calls visit(i, keys) for groups of kWidth elements of a tile, i being the first's place in it.
+template <typename Type>
+__device__ bool takes_vectors(const typename Type::Stored* d_grad, const float* d_memory) {
+  return reinterpret_cast<std::uintptr_t>(d_grad) % sizeof(typename Type::Vector) == 0 &&
+         reinterpret_cast<std::uintptr_t>(d_memory) % sizeof(float4) == 0;
+}
+
+/// Calls visit(i, u) for groups of kWidth elements of a tile, i being the first's place in it.
 /// Every thread of the block calls it equally often, in the same order: past the tile's end too,
-/// where keys are of no use.
+/// where u is of no use. kUpdate: memory becomes m'; otherwise it is that already.
 template <typename Type, bool kUpdate, int kThreads, int kUnroll, int kWidth, typename Visit>
 __device__ void visit_groups(const Pass& pass, typename Type::Stored* d_grad, float* d_memory,
                              int elements, Visit visit) {
@@ -90,40 +91,28 @@ __device__ void visit_groups(const Pass& pass, typename Type::Stored* d_grad, fl
 #pragma unroll
     for (int k = 0; k < kUnroll; ++k) {
       const int i = base + (k * kThreads + static_cast<int>(threadIdx.x)) * kWidth;
-      std::uint32_t keys[kWidth];
-      keys_of_group<Type, kUpdate, kWidth>(pass, d_grad + i, d_memory + i, elements - i, g[k], m[k],
-                                           keys);
-      visit(i, keys);
+      if constexpr (kUpdate) {
+        filter_group<Type, kWidth>(pass, d_grad + i, d_memory + i, elements - i, g[k], m[k]);
+        store_group<kWidth>(d_memory + i, elements - i, m[k]);
+      } else {
+#pragma unroll
+        for (int e = 0; e < kWidth; ++e) g[k][e] = to_send(pass, g[k][e], m[k][e]);
+      }
+      visit(i, g[k]);
     }
   }
 }
 
-/// The same for a whole tile, in vectors of 4 where the addresses allow it. kUpdate: the first
-/// pass, which makes memory m'; otherwise it is m' already.
+/// The same for a whole tile, in vectors of 4 where the addresses allow it.
 template <typename Type, bool kUpdate, int kThreads, int kUnroll, typename Visit>
 __device__ void visit_tile(const Pass& pass, const Tile& tile, Visit visit) {
   auto* d_grad = gradient<Type>(pass, tile.grad);
   const auto elements = static_cast<int>(tile.elements);
-  const bool aligned =
-      reinterpret_cast<std::uintptr_t>(d_grad) % sizeof(typename Type::Vector) == 0 &&
-      reinterpret_cast<std::uintptr_t>(tile.d_memory) % sizeof(float4) == 0;
-  if (aligned) {
+  if (takes_vectors<Type>(d_grad, tile.d_memory)) {
     visit_groups<Type, kUpdate, kThreads, kUnroll, 4>(pass, d_grad, tile.d_memory, elements, visit);
   } else {
-    visit_groups<Type, kUpdate, kThreads, 2 * kUnroll, 1>(pass, d_grad, tile.d_memory, elements,
+    visit_groups<Type, kUpdate, kThreads, 4 * kUnroll, 1>(pass, d_grad, tile.d_memory, elements,
                                                           visit);
-  }
-}
-
-/// For visit_tile: a group's keys go to shared memory, which has room for whole vectors.
-template <int kWidth>
-__device__ void keep_keys(uint4* shared, int i, std::uint32_t elements,
-                          const std::uint32_t (&keys)[kWidth]) {
-  if (i >= static_cast<int>(elements)) return;
-  if constexpr (kWidth == 4) {
-    shared[i / 4] = make_uint4(keys[0], keys[1], keys[2], keys[3]);
-  } else {
-    reinterpret_cast<std::uint32_t*>(shared)[i] = keys[0];
   }
 }
 

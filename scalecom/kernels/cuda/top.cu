@@ -4,7 +4,7 @@
 #include "scalecom/kernels/cuda/grid.cuh"
 #include "scalecom/kernels/cuda/policy.h"
 #include "scalecom/kernels/cuda/radix.cuh"
-#include "scalecom/kernels/cuda/tile.cuh"
+#include "scalecom/kernels/cuda/stage.cuh"
 
 namespace scalecom::kernels::cuda {
 namespace {
@@ -15,23 +15,23 @@ constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffffU;
 constexpr int kKeyBits = 31;
 
-// How many of a warp's `count` keys are at least `bound`.
-__device__ int count_from(const std::uint32_t* keys, int count, std::uint32_t bound) {
+// How many of a warp's `count` keys from place `begin` on are at least `bound`.
+__device__ int count_from(const Stage& stage, int begin, int count, std::uint32_t bound) {
   int found = 0;
   for (int i = static_cast<int>(threadIdx.x) % kWarp; i < count; i += kWarp) {
-    found += keys[i] >= bound ? 1 : 0;
+    found += stage.key(begin + i) >= bound ? 1 : 0;
   }
   return __reduce_add_sync(kAllLanes, found);
 }
 
 // A bound that `keep` keys reach, or more where they are equal to it: found bit by bit from the
 // highest on, until exactly as many are left as are wanted.
-__device__ std::uint32_t find_bound(const std::uint32_t* keys, int count, int keep) {
+__device__ std::uint32_t find_bound(const Stage& stage, int begin, int count, int keep) {
   std::uint32_t bound = 0;
   int reach = count;
   for (int bit = kKeyBits - 1; bit >= 0 && reach > keep; --bit) {
     const std::uint32_t higher = bound | (1U << bit);
-    const int found = count_from(keys, count, higher);
+    const int found = count_from(stage, begin, count, higher);
     if (found < keep) continue;
     bound = higher;
     reach = found;
@@ -40,33 +40,26 @@ __device__ std::uint32_t find_bound(const std::uint32_t* keys, int count, int ke
 }
 
 // Takes the `keep` largest of a chunk by a warp, the lowest places among equals, in their order.
-template <typename Type>
-__device__ void take_top(const Pass& pass, const Tile& tile, const std::uint32_t* keys, int begin,
-                         int count, int keep, std::int64_t first_item) {
-  const std::uint32_t bound = find_bound(keys + begin, count, keep);
-  int equals_left = keep - count_from(keys + begin, count, bound + 1);
+__device__ void take_top(const Pass& pass, const Tile& tile, Stage& stage, int begin, int count,
+                         int keep, std::int64_t first_item) {
+  const std::uint32_t bound = find_bound(stage, begin, count, keep);
+  int equals_left = keep - count_from(stage, begin, count, bound + 1);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const unsigned before = (1U << lane) - 1;
-  const auto* d_grad = gradient<Type>(pass, tile.grad) - tile.begin;
   for (int base = 0; base < count; base += kWarp) {
     const int i = base + lane;
-    const std::uint32_t key = i < count ? keys[begin + i] : 0;
+    const std::uint32_t key = i < count ? stage.key(begin + i) : 0;
     const unsigned equal = __ballot_sync(kAllLanes, i < count && key == bound);
     const bool kept =
         i < count && (key > bound || (key == bound && __popc(equal & before) < equals_left));
     const unsigned all_kept = __ballot_sync(kAllLanes, kept);
-    if (kept) {
-      take_entry<Type>(pass, d_grad, tile.d_memory - tile.begin,
-                       first_item + __popc(all_kept & before),
-                       tile.begin + static_cast<std::uint32_t>(begin + i));
-    }
+    if (kept) stage.take(pass, tile, first_item + __popc(all_kept & before), begin + i);
     equals_left -= min(equals_left, __popc(equal));
     first_item += __popc(all_kept);
   }
 }
 
-template <typename Type>
-__device__ void top_chunks(const Pass& pass, const Tile& tile, const std::uint32_t* keys) {
+__device__ void top_chunks(const Pass& pass, const Tile& tile, Stage& stage) {
   const layout::Cut cut = pass.tables.d_parts[tile.part].part.cut;
   const ChunkRange named = named_chunks(pass);
   const auto chunk = static_cast<int>(tile.chunk);
@@ -77,13 +70,12 @@ __device__ void top_chunks(const Pass& pass, const Tile& tile, const std::uint32
     const int begin = c * chunk;
     const int count = min(chunk, elements - begin);
     const auto keep = static_cast<int>(count == chunk ? cut.keep : cut.keep_tail);
-    take_top<Type>(pass, tile, keys, begin, count, keep, tile.first_item + c * cut.keep);
+    take_top(pass, tile, stage, begin, count, keep, tile.first_item + c * cut.keep);
   }
 }
 
 template <typename Type>
-__global__ void __launch_bounds__(Policy::kThreads, Policy::kMinBlocks)
-    top_kernel(const __grid_constant__ Pass pass) {
+__global__ void __launch_bounds__(Policy::kThreads) top_kernel(const __grid_constant__ Pass pass) {
   extern __shared__ uint4 shared[];
   begin_step(pass);
   const std::int64_t block = blockIdx.x;
@@ -91,12 +83,12 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kMinBlocks)
     load_dense<Type>(pass, pass.tables.d_dense_tiles[block - pass.tables.tiles]);
     return;
   }
-  auto* keys = reinterpret_cast<std::uint32_t*>(shared);
   const Tile tile = pass.tables.d_tiles[block];
-  visit_tile<Type, true, Policy::kThreads, Policy::kUnroll>(
-      pass, tile, [&](int i, const auto& group) { keep_keys(shared, i, tile.elements, group); });
+  Stage stage(shared, pass.tables.tile_elements);
+  stage.load<Type, Policy::kThreads>(pass, tile);
+  if (tile.whole_chunks != 0) top_chunks(pass, tile, stage);
   __syncthreads();
-  if (tile.whole_chunks != 0) top_chunks<Type>(pass, tile, keys);
+  stage.store<Type, Policy::kThreads>(tile);
 }
 
 // A chunk too long for a tile, of one block.
@@ -192,9 +184,10 @@ __global__ void __launch_bounds__(Long::kThreads)
 void launch_top(const Pass& pass, cudaStream_t stream) {
   const std::int64_t blocks = pass.tables.tiles + pass.tables.dense_tiles;
   if (blocks == 0) return;
-  const auto keys = static_cast<std::size_t>((pass.tables.tile_elements + 3) / 4) * sizeof(uint4);
   with_type(pass.step.dtype, [&](auto type) {
-    top_kernel<decltype(type)><<<blocks_for(blocks, 1), Policy::kThreads, keys, stream>>>(pass);
+    const auto kernel = top_kernel<decltype(type)>;
+    const std::size_t shared = allow_stage(kernel, pass.tables.tile_elements, 0);
+    kernel<<<blocks_for(blocks, 1), Policy::kThreads, shared, stream>>>(pass);
   });
   core::cuda::check(cudaGetLastError(), "top");
 }
