@@ -11,7 +11,7 @@ namespace scalecom::comm {
 namespace {
 
 struct Outcome {
-  enum Kind : std::int32_t { kWell, kUsage, kIo, kCheck, kOther };
+  enum Kind : std::int32_t { kWell, kUsage, kIo, kCheck, kDevice, kOther };
 
   Kind kind = kWell;
   std::array<char, 1020> message{};
@@ -35,6 +35,8 @@ Outcome run(const std::function<void()>& body) {
     return failure(Outcome::kIo, error.what());
   } catch (const core::CheckError& error) {
     return failure(Outcome::kCheck, error.what());
+  } catch (const core::DeviceError& error) {
+    return failure(Outcome::kDevice, error.what());
   } catch (const std::exception& error) {
     return failure(Outcome::kOther, error.what());
   }
@@ -52,6 +54,8 @@ void raise(const Outcome& outcome) {
       throw core::IoError(message);
     case Outcome::kCheck:
       throw core::CheckError(message);
+    case Outcome::kDevice:
+      throw core::DeviceError(message);
     case Outcome::kOther:
       throw core::Error(message);
   }

@@ -55,5 +55,6 @@ void Event::make_wait(const Stream& /*stream*/) const {}
 bool Event::is_done() const {
   return true;
 }
+void Event::wait() const {}
 
 }  // namespace scalecom::core::cuda

@@ -160,7 +160,8 @@ bool is_capturing(const Stream& stream) {
 Event::Event(Device device) {
   const DeviceScope scope(device);
   cudaEvent_t event = nullptr;
-  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
+        "cudaEventCreate");
   native_ = {event,
              [](void* old) { static_cast<void>(cudaEventDestroy(static_cast<cudaEvent_t>(old))); }};
 }
@@ -180,6 +181,10 @@ bool Event::is_done() const {
   if (status == cudaErrorNotReady) return false;
   check(status, "cudaEventQuery");
   return true;
+}
+
+void Event::wait() const {
+  check(cudaEventSynchronize(static_cast<cudaEvent_t>(native_.get())), "cudaEventSynchronize");
 }
 
 }  // namespace scalecom::core::cuda

@@ -61,6 +61,8 @@ class Event {
   void make_wait(const Stream& stream) const;
   /// Whether all before the last record() is done.
   bool is_done() const;
+  /// Returns then; the calling thread sleeps meanwhile.
+  void wait() const;
 
  private:
   std::shared_ptr<void> native_;
