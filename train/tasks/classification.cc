@@ -4,76 +4,70 @@
 #include <utility>
 #include <vector>
 
-#include "scalecom/core/aligned_array.h"
 #include "scalecom/core/hash.h"
+#include "train/models/classifier.h"
 
 namespace train::tasks {
 namespace {
 
 namespace core = scalecom::core;
 
+// A GPU is not busy with less.
 constexpr std::int64_t kTestBatch = 250;
-
-/// What the network takes at once. Aligned, so that equal batches give equal bits.
-struct Batch {
-  Batch(std::size_t samples, std::int64_t width)
-      : inputs(static_cast<std::int64_t>(samples) * width), labels(samples), width(width) {}
-
-  std::span<float> input(std::size_t i) {
-    return {inputs.data() + static_cast<std::int64_t>(i) * width, static_cast<std::size_t>(width)};
-  }
-  std::span<const float> all() const {
-    return {inputs.data(), static_cast<std::size_t>(inputs.size())};
-  }
-
-  core::AlignedArray<float> inputs;
-  std::vector<std::int64_t> labels;
-  std::int64_t width;
-};
+constexpr std::int64_t kDeviceTestBatch = 500;
 
 class Classification final : public Task {
  public:
-  Classification(const models::Network::Options& network, std::unique_ptr<Examples> training,
-                 std::unique_ptr<Examples> test)
-      : seed_(network.seed),
-        network_(network),
-        training_(std::move(training)),
-        test_(std::move(test)) {}
+  Classification(std::unique_ptr<models::Model> model, data::Samples training, data::Samples test,
+                 const Options& options)
+      : seed_(options.seed),
+        variation_(training.variation),
+        classifier_(models::make_classifier(options.device, std::move(model), std::move(training),
+                                            std::move(test),
+                                            {options.seed, options.batch, options.at_once})) {}
 
   std::string metric() const override { return "test accuracy (%)"; }
   double value(const Score& all) const override {
     return 100 * all.hits / static_cast<double>(all.samples);
   }
-  std::int64_t samples() const override { return training_->size(); }
-  std::int64_t test_samples() const override { return test_->size(); }
-  std::span<const scalecom::layout::Tensor> tensors() const override { return network_.tensors(); }
-  std::span<float> weights() override { return network_.weights(); }
+  std::int64_t samples() const override { return classifier_->training_samples(); }
+  std::int64_t test_samples() const override { return classifier_->test_samples(); }
+
+  core::Device device() const override { return classifier_->device(); }
+  std::span<const scalecom::layout::Tensor> tensors() const override {
+    return classifier_->model().tensors();
+  }
+  std::span<float> weights() override { return classifier_->weights(); }
+  std::span<const scalecom::layout::Tensor> figures() const override {
+    return classifier_->model().figures();
+  }
+  std::span<float> figure_values() override { return classifier_->figures(); }
+  void weights_written(const core::Stream& stream) override {
+    classifier_->weights_written(stream);
+  }
 
   void gradients(std::span<Shard> shards) const override {
     for (Shard& shard : shards) {
-      Batch batch(shard.samples.size(), network_.input().elements());
       const std::uint64_t noise =
           core::combine(core::combine(seed_, static_cast<std::uint64_t>(shard.learner)),
                         static_cast<std::uint64_t>(shard.step));
-      for (std::size_t i = 0; i < shard.samples.size(); ++i) {
-        training_->copy_varied(shard.samples[i], core::combine(noise, i), batch.input(i));
-        batch.labels[i] = training_->label(shard.samples[i]);
+      std::vector<data::Pick> picks(shard.samples.size());
+      for (std::size_t i = 0; i < picks.size(); ++i) {
+        picks[i] = data::vary(variation_, shard.samples[i], core::combine(noise, i));
       }
-      shard.loss = network_.gradient(batch.all(), batch.labels, shard.gradient);
+      classifier_->gradient({picks, shard.gradient, shard.loss, shard.learner == 0, shard.stream});
     }
   }
 
   Score score(std::int64_t begin, std::int64_t end) const override {
+    const std::int64_t most = device().is_cuda() ? kDeviceTestBatch : kTestBatch;
     Score sum{0, 0, end - begin};
-    for (; begin < end; begin += kTestBatch) {
-      const auto count = static_cast<std::size_t>(std::min(kTestBatch, end - begin));
-      Batch batch(count, network_.input().elements());
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::int64_t sample = begin + static_cast<std::int64_t>(i);
-        test_->copy(sample, batch.input(i));
-        batch.labels[i] = test_->label(sample);
+    for (; begin < end; begin += most) {
+      std::vector<data::Pick> picks(static_cast<std::size_t>(std::min(most, end - begin)));
+      for (std::size_t i = 0; i < picks.size(); ++i) {
+        picks[i].sample = static_cast<std::int32_t>(begin) + static_cast<std::int32_t>(i);
       }
-      const models::Network::Score part = network_.score(batch.all(), batch.labels);
+      const models::ClassifierScore part = classifier_->score(picks);
       sum.loss += part.loss;
       sum.hits += static_cast<double>(part.correct);
     }
@@ -82,17 +76,17 @@ class Classification final : public Task {
 
  private:
   std::uint64_t seed_;
-  models::Network network_;
-  std::unique_ptr<Examples> training_;
-  std::unique_ptr<Examples> test_;
+  data::Variation variation_;
+  std::unique_ptr<models::Classifier> classifier_;
 };
 
 }  // namespace
 
-std::unique_ptr<Task> make_classification(const models::Network::Options& network,
-                                          std::unique_ptr<Examples> training,
-                                          std::unique_ptr<Examples> test) {
-  return std::make_unique<Classification>(network, std::move(training), std::move(test));
+std::unique_ptr<Task> make_classification(std::unique_ptr<models::Model> model,
+                                          data::Samples training, data::Samples test,
+                                          const Options& options) {
+  return std::make_unique<Classification>(std::move(model), std::move(training), std::move(test),
+                                          options);
 }
 
 }  // namespace train::tasks

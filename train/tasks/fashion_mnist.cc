@@ -7,6 +7,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "train/data/idx.h"
+#include "train/models/network.h"
 #include "train/tasks/classification.h"
 
 namespace train::tasks::fashion_mnist {
@@ -22,43 +23,13 @@ constexpr int kClasses = 10;
 constexpr float kMean = 0.2860F;
 constexpr float kDeviation = 0.3530F;
 
-/// Grey values, mirrored half of the time in training.
-class Pictures final : public Examples {
- public:
-  Pictures(data::ByteArray images, data::ByteArray labels)
-      : images_(std::move(images.data)), labels_(std::move(labels.data)) {}
-
-  std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
-  std::int64_t label(std::int64_t sample) const override {
-    return labels_[static_cast<std::size_t>(sample)];
-  }
-  void copy(std::int64_t sample, std::span<float> out) const override {
-    const std::uint8_t* const from = images_.data() + sample * kSide * kSide;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      out[i] = (static_cast<float>(from[i]) / 255 - kMean) / kDeviation;
-    }
-  }
-  void copy_varied(std::int64_t sample, std::uint64_t noise, std::span<float> out) const override {
-    copy(sample, out);
-    if ((noise & 1) == 0) return;
-    for (std::int64_t row = 0; row < kSide; ++row) {
-      float* const begin = out.data() + row * kSide;
-      std::reverse(begin, begin + kSide);
-    }
-  }
-
- private:
-  std::vector<std::uint8_t> images_;
-  std::vector<std::uint8_t> labels_;
-};
-
 /// The file of this name, gzipped or not.
 fs::path find(const fs::path& folder, const std::string& name) {
   const fs::path plain = folder / name;
   return fs::exists(plain) ? plain : folder / (name + ".gz");
 }
 
-std::unique_ptr<Examples> read(const fs::path& folder, const std::string& part) {
+data::Samples read(const fs::path& folder, const std::string& part) {
   const fs::path images_path = find(folder, part + "-images-idx3-ubyte");
   const fs::path labels_path = find(folder, part + "-labels-idx1-ubyte");
   data::ByteArray images = data::read_idx(images_path, 3);
@@ -76,7 +47,12 @@ std::unique_ptr<Examples> read(const fs::path& folder, const std::string& part) 
     throw core::UsageError(core::concat("[data] ", labels_path.string(),
                                         " has a label over 9; Fashion-MNIST has ten kinds"));
   }
-  return std::make_unique<Pictures>(std::move(images), std::move(labels));
+  data::Samples samples;
+  samples.shape = {1, kSide, kSide};
+  samples.bytes = std::move(images.data);
+  data::append_scale(kMean, kDeviation, samples.scale);
+  samples.labels = std::move(labels.data);
+  return samples;
 }
 
 }  // namespace
@@ -92,7 +68,7 @@ Recipe recipe() {
 }
 
 std::unique_ptr<Task> make(const Options& options) {
-  models::Network::Options network;
+  models::NetworkOptions network;
   network.input = {1, kSide, kSide};
   // The first layer and the biases, which travel dense, are a thousandth of the weights.
   network.layers = {models::convolution("conv1", 16, 3),
@@ -103,17 +79,21 @@ std::unique_ptr<Task> make(const Options& options) {
                     models::relu(),
                     models::linear("fc2", 10)};
   network.batch = options.batch;
-  network.seed = options.seed;
 
   const fs::path folder = options.data.empty() ? fs::path(kInstalled) : options.data;
+  data::Samples training;
+  data::Samples test;
   try {
-    auto training = read(folder, "train");
-    return make_classification(network, std::move(training), read(folder, "t10k"));
+    training = read(folder, "train");
+    test = read(folder, "t10k");
   } catch (const core::UsageError& error) {
     throw core::UsageError(core::concat(
         error.what(), "; get the files with 'apt-get install dataset-fashion-mnist', or give the ",
         "folder that has them with --data"));
   }
+  training.variation.mirrored = true;
+  return make_classification(models::make_network(network), std::move(training), std::move(test),
+                             options);
 }
 
 }  // namespace train::tasks::fashion_mnist

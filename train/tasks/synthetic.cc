@@ -6,6 +6,7 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
+#include "train/models/network.h"
 #include "train/tasks/classification.h"
 
 namespace train::tasks::synthetic {
@@ -32,32 +33,23 @@ float normal(std::uint64_t seed, std::uint64_t index) {
   return static_cast<float>(radius * std::cos(2 * std::numbers::pi * uniform(seed, 2 * index + 1)));
 }
 
-class Clusters final : public Examples {
- public:
-  /// `first` keeps the samples of two sets with the same clusters apart.
-  Clusters(std::uint64_t seed, std::int64_t first, std::int64_t size) : size_(size) {
-    const std::uint64_t centres = core::combine(seed, 0x63656e747265);
-    const std::uint64_t samples = core::combine(seed, 0x73616d706c65);
-    for (std::int64_t i = 0; i < size; ++i) {
-      for (std::int64_t f = 0; f < kFeatures; ++f) {
-        const auto centre = static_cast<std::uint64_t>(label(i) * kFeatures + f);
-        const auto place = static_cast<std::uint64_t>((first + i) * kFeatures + f);
-        features_.push_back(kSpread * normal(centres, centre) + normal(samples, place));
-      }
+/// `first` keeps the samples of two sets with the same clusters apart.
+data::Samples make_clusters(std::uint64_t seed, std::int64_t first, std::int64_t size) {
+  const std::uint64_t centres = core::combine(seed, 0x63656e747265);
+  const std::uint64_t places = core::combine(seed, 0x73616d706c65);
+  data::Samples samples;
+  samples.shape = {kFeatures};
+  for (std::int64_t i = 0; i < size; ++i) {
+    const std::int64_t label = i % kClasses;
+    for (std::int64_t f = 0; f < kFeatures; ++f) {
+      const auto centre = static_cast<std::uint64_t>(label * kFeatures + f);
+      const auto place = static_cast<std::uint64_t>((first + i) * kFeatures + f);
+      samples.floats.push_back(kSpread * normal(centres, centre) + normal(places, place));
     }
+    samples.labels.push_back(static_cast<std::uint8_t>(label));
   }
-
-  std::int64_t size() const override { return size_; }
-  std::int64_t label(std::int64_t sample) const override { return sample % kClasses; }
-  void copy(std::int64_t sample, std::span<float> out) const override {
-    const auto begin = features_.begin() + sample * kFeatures;
-    std::copy(begin, begin + kFeatures, out.begin());
-  }
-
- private:
-  std::int64_t size_;
-  std::vector<float> features_;
-};
+  return samples;
+}
 
 }  // namespace
 
@@ -73,14 +65,14 @@ std::unique_ptr<Task> make(const Options& options) {
   if (!options.data.empty()) {
     throw core::UsageError("[data] the task synthetic makes its data itself: leave out --data");
   }
-  models::Network::Options network;
+  models::NetworkOptions network;
   network.input = {kFeatures};
   network.layers = {models::linear("fc1", kHidden), models::relu(), models::linear("fc2", kHidden),
                     models::relu(), models::linear("fc3", kClasses)};
   network.batch = options.batch;
-  network.seed = options.seed;
-  return make_classification(network, std::make_unique<Clusters>(options.seed, 0, kTraining),
-                             std::make_unique<Clusters>(options.seed, kTraining, kTest));
+  return make_classification(models::make_network(network),
+                             make_clusters(options.seed, 0, kTraining),
+                             make_clusters(options.seed, kTraining, kTest), options);
 }
 
 }  // namespace train::tasks::synthetic

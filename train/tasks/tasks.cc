@@ -5,6 +5,7 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "train/tasks/cifar10.h"
 #include "train/tasks/fashion_mnist.h"
 #include "train/tasks/synthetic.h"
 
@@ -17,7 +18,8 @@ struct Entry {
   std::unique_ptr<Task> (*make)(const Options& options);
 };
 
-constexpr std::array kEntries{Entry{"fashion-mnist", fashion_mnist::recipe, fashion_mnist::make},
+constexpr std::array kEntries{Entry{"cifar10", cifar10::recipe, cifar10::make},
+                              Entry{"fashion-mnist", fashion_mnist::recipe, fashion_mnist::make},
                               Entry{"synthetic", synthetic::recipe, synthetic::make}};
 
 const Entry& find(const std::string& name) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "scalecom/core/device.h"
 #include "train/task.h"
 
 namespace train::tasks {
@@ -14,6 +15,8 @@ struct Options {
   std::filesystem::path data;  ///< a folder; empty for the task's own
   std::uint64_t seed = 0;
   std::int64_t batch = 1;  ///< a learner's mini-batch
+  scalecom::core::Device device = {};
+  int at_once = 1;  ///< mini-batches that a GPU works on at the same time
 };
 
 /// How a task is trained unless told otherwise.

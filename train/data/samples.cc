@@ -1,0 +1,61 @@
+#include "train/data/samples.h"
+
+#include <algorithm>
+
+namespace train::data {
+namespace {
+
+/// One row of a picture; `value` says what its places hold.
+template <typename Value>
+void copy_row(const Pick& pick, std::int64_t width, const Value& value, float* out) {
+  for (std::int64_t x = 0; x < width; ++x) {
+    const std::int64_t from = x + pick.right;
+    out[x] = from >= 0 && from < width ? value(from) : 0;
+  }
+  if (pick.mirrored != 0) std::reverse(out, out + width);
+}
+
+}  // namespace
+
+void append_scale(float mean, float deviation, std::vector<float>& scale) {
+  for (int byte = 0; byte < 256; ++byte) {
+    scale.push_back((static_cast<float>(byte) / 255 - mean) / deviation);
+  }
+}
+
+Pick vary(const Variation& variation, std::int64_t sample, std::uint64_t noise) {
+  Pick pick{static_cast<std::int32_t>(sample)};
+  if (variation.mirrored) pick.mirrored = noise & 1;
+  const auto places = static_cast<std::uint64_t>(2 * variation.shift + 1);
+  pick.down = static_cast<std::int8_t>(static_cast<int>((noise >> 8) % places) - variation.shift);
+  pick.right = static_cast<std::int8_t>(static_cast<int>((noise >> 36) % places) - variation.shift);
+  return pick;
+}
+
+void copy(const Samples& samples, const Pick& pick, std::span<float> out) {
+  const auto [channels, height, width] = samples.shape;
+  const std::int64_t begin = pick.sample * samples.shape.elements();
+  float* to = out.data();
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t y = 0; y < height; ++y, to += width) {
+      const std::int64_t from = y + pick.down;
+      if (from < 0 || from >= height) {
+        std::fill(to, to + width, 0.0F);
+        continue;
+      }
+      const std::int64_t row = begin + (c * height + from) * width;
+      if (samples.floats.empty()) {
+        const std::uint8_t* const bytes = samples.bytes.data() + row;
+        const float* const scale = samples.scale.data() + c * 256;
+        copy_row(
+            pick, width, [&](std::int64_t x) { return scale[bytes[x]]; }, to);
+      } else {
+        const float* const floats = samples.floats.data() + row;
+        copy_row(
+            pick, width, [&](std::int64_t x) { return floats[x]; }, to);
+      }
+    }
+  }
+}
+
+}  // namespace train::data

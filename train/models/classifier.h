@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "scalecom/core/device.h"
+#include "scalecom/core/stream.h"
+#include "train/data/samples.h"
+#include "train/models/model.h"
+
+namespace train::models {
+
+/// One learner's mini-batch, and where its results go, on the classifier's device.
+struct Batch {
+  std::span<const data::Pick> picks;   ///< of the training set
+  std::span<float> gradient;           ///< of the mean loss, in the order of Model::tensors()
+  float* loss = nullptr;               ///< that mean
+  bool keeps_figures = false;          ///< whether the batch's figures go into the running ones
+  scalecom::core::Stream stream = {};  ///< in order on which the results come
+};
+
+struct ClassifierScore {
+  double loss = 0;  ///< summed over the samples
+  std::int64_t correct = 0;
+};
+
+/// A model with its weights and its data on one device: its loss (cross entropy) and its gradient.
+///
+/// gradient() and score() may be called by many threads at the same time as long as none writes the
+/// weights, and at most one at a time keeps figures. On the CPU each computes in the calling thread
+/// alone. The same weights and picks give the same bits.
+class Classifier {
+ public:
+  struct Options {
+    std::uint64_t seed = 0;  ///< of the first weights, which are the same on every device
+    std::int64_t batch = 1;  ///< the size that gradient() is mostly asked for
+    int at_once = 1;         ///< how many batches a GPU works on at the same time
+  };
+
+  virtual ~Classifier() = default;
+
+  virtual scalecom::core::Device device() const = 0;
+  virtual const Model& model() const = 0;
+  virtual std::int64_t training_samples() const = 0;
+  virtual std::int64_t test_samples() const = 0;
+
+  /// The weights and the running figures, on the device. Who has written weights says so, in order
+  /// on `stream`, before anybody computes with them.
+  virtual std::span<float> weights() = 0;
+  virtual std::span<float> figures() = 0;
+  virtual void weights_written(const scalecom::core::Stream& stream) = 0;
+
+  virtual void gradient(const Batch& batch) = 0;
+  virtual ClassifierScore score(std::span<const data::Pick> picks) = 0;
+};
+
+/// On the device; the sets are copied there. core::DeviceError where it has too little memory.
+std::unique_ptr<Classifier> make_classifier(scalecom::core::Device device,
+                                            std::unique_ptr<Model> model, data::Samples training,
+                                            data::Samples test, const Classifier::Options& options);
+
+/// The share of a batch's figures in the new running ones.
+constexpr double kFigureShare = 0.1;
+
+}  // namespace train::models

@@ -1,0 +1,148 @@
+#include "train/models/host.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <cstring>
+#include <utility>
+
+#include "scalecom/core/aligned_array.h"
+#include "train/models/pass.h"
+
+namespace train::models {
+namespace {
+
+namespace core = scalecom::core;
+using scalecom::layout::Tensor;
+
+/// What the model takes at once. Aligned, so that equal batches give equal bits.
+class Inputs {
+ public:
+  Inputs(const data::Samples& samples, std::span<const data::Pick> picks)
+      : shape_(samples.shape),
+        values_(static_cast<std::int64_t>(picks.size()) * shape_.elements()) {
+    const std::int64_t width = shape_.elements();
+    float* to = values_.data();
+    for (const data::Pick& pick : picks) {
+      data::copy(samples, pick, {to, static_cast<std::size_t>(width)});
+      labels_.push_back(samples.labels[static_cast<std::size_t>(pick.sample)]);
+      to += width;
+    }
+  }
+
+  at::Tensor x() {
+    return at::from_blob(values_.data(), {size(), shape_.channels, shape_.height, shape_.width},
+                         at::kFloat)
+        .contiguous(at::MemoryFormat::ChannelsLast);
+  }
+  at::Tensor labels() { return at::from_blob(labels_.data(), {size()}, at::kLong); }
+
+ private:
+  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
+
+  Shape shape_;
+  core::AlignedArray<float> values_;
+  std::vector<std::int64_t> labels_;
+};
+
+/// Keeps torch to the calling thread. OpenMP has that number for each thread, so each asks once.
+void compute_alone() {
+  thread_local bool asked = false;
+  if (asked) return;
+  at::set_num_threads(1);
+  asked = true;
+}
+
+/// Views of an array that holds these tensors one after the other.
+std::vector<at::Tensor> views(std::span<const Tensor> tensors, float* at) {
+  std::vector<at::Tensor> parts;
+  for (const Tensor& tensor : tensors) {
+    parts.push_back(at::from_blob(at, tensor.shape, at::kFloat));
+    at += tensor.elements();
+  }
+  return parts;
+}
+
+class HostClassifier final : public Classifier {
+ public:
+  HostClassifier(std::unique_ptr<Model> model, data::Samples training, data::Samples test,
+                 const Options& options)
+      : model_(std::move(model)),
+        training_(std::move(training)),
+        test_(std::move(test)),
+        weights_(model_->elements()),
+        figures_(model_->figure_elements()) {
+    at::globalContext().setDeterministicAlgorithms(true, false);
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
+    model_->initialise(options.seed, weights());
+    model_->initialise_figures(figures());
+    // The parameters share the memory of the flat weights.
+    parameters_ = views(model_->tensors(), weights_.data());
+    for (at::Tensor& parameter : parameters_) parameter.set_requires_grad(true);
+    running_ = views(model_->figures(), figures_.data());
+  }
+
+  core::Device device() const override { return {}; }
+  const Model& model() const override { return *model_; }
+  std::int64_t training_samples() const override { return training_.size(); }
+  std::int64_t test_samples() const override { return test_.size(); }
+  std::span<float> weights() override {
+    return {weights_.data(), static_cast<std::size_t>(weights_.size())};
+  }
+  std::span<float> figures() override {
+    return {figures_.data(), static_cast<std::size_t>(figures_.size())};
+  }
+  void weights_written(const core::Stream& /*stream*/) override {}
+
+  void gradient(const Batch& batch) override {
+    compute_alone();
+    Inputs inputs(training_, batch.picks);
+    core::AlignedArray<float> own_figures(figures_.size());
+    const auto own = views(model_->figures(), own_figures.data());
+    Model::Pass pass{inputs.x(), parameters_, own, true};
+    model_->forward(pass);
+    const at::Tensor loss = at::cross_entropy_loss(pass.x, inputs.labels());
+    float* to = batch.gradient.data();
+    for (const at::Tensor& part : torch::autograd::grad({loss}, parameters_)) {
+      const at::Tensor flat = part.contiguous();
+      std::memcpy(to, flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.nbytes()));
+      to += flat.numel();
+    }
+    *batch.loss = loss.item<float>();
+    if (!batch.keeps_figures) return;
+    for (std::size_t i = 0; i < own.size(); ++i) running_[i].lerp_(own[i], kFigureShare);
+  }
+
+  ClassifierScore score(std::span<const data::Pick> picks) override {
+    compute_alone();
+    const at::NoGradGuard no_gradient;
+    Inputs inputs(test_, picks);
+    Model::Pass pass{inputs.x(), parameters_, running_, false};
+    model_->forward(pass);
+    const at::Tensor labels = inputs.labels();
+    const at::Tensor loss = at::cross_entropy_loss(pass.x, labels, {}, at::Reduction::Sum);
+    return {loss.item<double>(), pass.x.argmax(1).eq(labels).sum().item<std::int64_t>()};
+  }
+
+ private:
+  std::unique_ptr<Model> model_;
+  data::Samples training_;
+  data::Samples test_;
+  core::AlignedArray<float> weights_;
+  core::AlignedArray<float> figures_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> running_;
+};
+
+}  // namespace
+
+std::unique_ptr<Classifier> make_host_classifier(std::unique_ptr<Model> model,
+                                                 data::Samples training, data::Samples test,
+                                                 const Classifier::Options& options) {
+  return std::make_unique<HostClassifier>(std::move(model), std::move(training), std::move(test),
+                                          options);
+}
+
+}  // namespace train::models

@@ -1,0 +1,106 @@
+#include "train/models/resnet.h"
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+#include "train/models/pass.h"
+
+namespace train::models {
+namespace {
+
+constexpr double kEpsilon = 1e-5;  // what batch norm adds to a variance
+
+/// Takes the parameters and figures of a pass in the order in which they were added.
+struct Walk {
+  explicit Walk(const Model::Pass& pass)
+      : parameter(pass.parameters.data()), figure(pass.figures.data()), training(pass.training) {}
+
+  at::Tensor convolution(const at::Tensor& x, std::int64_t stride) {
+    const at::Tensor weight = (parameter++)->permute({3, 2, 0, 1});
+    return at::conv2d(x, weight, {}, stride, weight.size(2) / 2);
+  }
+
+  /// With a share of 1 for the new figures, "running" figures are those of this batch.
+  at::Tensor batch_norm(const at::Tensor& x) {
+    const at::Tensor out = at::batch_norm(x, parameter[0], parameter[1], figure[0], figure[1],
+                                          training, 1.0, kEpsilon, true);
+    parameter += 2;
+    figure += 2;
+    return out;
+  }
+
+  const at::Tensor* parameter;
+  const at::Tensor* figure;
+  bool training;
+};
+
+class ResNet final : public Model {
+ public:
+  explicit ResNet(const ResNetOptions& options) : Model(options.input, options.batch) {
+    std::int64_t positions = options.input.height * options.input.width;
+    std::int64_t inputs = options.widths.at(0);
+    add_convolution("stem.conv", 3, options.input.channels, inputs, positions);
+    add_batch_norm("stem.norm", inputs);
+    for (std::size_t stage = 0; stage < options.widths.size(); ++stage) {
+      for (int block = 0; block < options.blocks; ++block) {
+        const Block shape{inputs, options.widths[stage], stage > 0 && block == 0 ? 2 : 1};
+        positions /= shape.stride * shape.stride;
+        describe(std::to_string(stage + 1) + "." + std::to_string(block + 1), shape, positions);
+        inputs = shape.outputs;
+      }
+    }
+    add_linear("fc", inputs, options.classes);
+    add_bias("fc", options.classes, 1);
+  }
+
+  void forward(Pass& pass) const override {
+    Walk walk(pass);
+    at::Tensor x = walk.convolution(pass.x, 1);
+    x = walk.batch_norm(x).relu_();
+    for (const Block& block : blocks_) x = run(block, walk, x);
+    // Torch's pooling layers are not deterministic on a GPU.
+    pass.x = at::addmm(walk.parameter[1], x.mean({2, 3}), walk.parameter[0]);
+  }
+
+ private:
+  struct Block {
+    std::int64_t inputs;
+    std::int64_t outputs;
+    std::int64_t stride;
+    bool is_shortcut_plain() const { return stride == 1 && inputs == outputs; }
+  };
+
+  void describe(const std::string& place, const Block& block, std::int64_t positions) {
+    const std::string name = "stage" + place;
+    add_convolution(name + ".conv1", 3, block.inputs, block.outputs, positions);
+    add_batch_norm(name + ".norm1", block.outputs);
+    add_convolution(name + ".conv2", 3, block.outputs, block.outputs, positions);
+    add_batch_norm(name + ".norm2", block.outputs);
+    if (!block.is_shortcut_plain()) {
+      add_convolution(name + ".shortcut.conv", 1, block.inputs, block.outputs, positions);
+      add_batch_norm(name + ".shortcut.norm", block.outputs);
+    }
+    blocks_.push_back(block);
+  }
+
+  static at::Tensor run(const Block& block, Walk& walk, const at::Tensor& x) {
+    at::Tensor y = walk.convolution(x, block.stride);
+    y = walk.batch_norm(y).relu_();
+    y = walk.convolution(y, 1);
+    y = walk.batch_norm(y);
+    if (block.is_shortcut_plain()) return y.add_(x).relu_();
+    const at::Tensor shortcut = walk.convolution(x, block.stride);
+    return y.add_(walk.batch_norm(shortcut)).relu_();
+  }
+
+  std::vector<Block> blocks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_resnet(const ResNetOptions& options) {
+  return std::make_unique<ResNet>(options);
+}
+
+}  // namespace train::models

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include "train/task.h"
+#include "train/tasks/tasks.h"
+
+namespace train::tasks::cifar10 {
+
+/// Small colour pictures of ten kinds, 50,000 to train with and 10,000 to test, and ResNet-18 for
+/// them. In training a picture is moved by up to four places and mirrored half of the time.
+Recipe recipe();
+
+/// core::UsageError, saying what is needed, where the data is missing or not what it should be.
+std::unique_ptr<Task> make(const Options& options);
+
+}  // namespace train::tasks::cifar10
