@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/watchdog.h"
+#include "scalecom/core/device.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
@@ -34,6 +36,8 @@ checkpoint, from which --resume goes on as if nothing had happened.
 Example:
   scalecom train --task fashion-mnist --learners 4 --method scalecom,rate=100,beta=0.1 --out runs/a
   mpirun -n 2 scalecom train --task synthetic --learners 4 --method dense --out runs/b
+  scalecom train --task cifar10 --data DIR --learners 32 --device cuda \
+      --method scalecom,rate=100,beta=0.1 --out runs/c
   scalecom train --resume runs/a)";
 
 struct Options {
@@ -59,7 +63,7 @@ class Printer final : public train::Observer {
   }
 
   void on_step(std::int64_t done, double loss) override {
-    progress_.update(done, fmt::format("loss {:.4f}", loss));
+    progress_.update(done, std::isnan(loss) ? "" : fmt::format("loss {:.4f}", loss));
   }
 
   void on_metrics(const ordered_json& line) override {
@@ -84,18 +88,20 @@ std::string number_or_dash(const ordered_json& value, const char* format) {
 }
 
 void print_result(const ordered_json& result) {
-  fmt::print(
-      "\n{}",
-      facts(
-          {{"method", result["method"]},
-           {"learners", result["learners"].dump()},
-           {result["metric"], number_or_dash(result["value"], "{:.2f}")},
-           {"steps", result["steps"].dump()},
-           {"seconds", number_or_dash(result["seconds"], "{:.1f}")},
-           {"bytes sent a rank and step", number_or_dash(result["bytes_per_rank_step"], "{:.0f}")},
-           {"effective rate", number_or_dash(result["effective_rate"], "{:.1f}x")},
-           {"the same, warm-up included", number_or_dash(result["whole_run_rate"], "{:.1f}x")},
-           {"peak memory", bytes_text(result["peak_bytes"])}}));
+  std::vector<std::pair<std::string, std::string>> rows{
+      {"method", result["method"]},
+      {"learners", result["learners"].dump()},
+      {result["metric"], number_or_dash(result["value"], "{:.2f}")},
+      {"steps", result["steps"].dump()},
+      {"seconds", number_or_dash(result["seconds"], "{:.1f}")},
+      {"bytes sent a rank and step", number_or_dash(result["bytes_per_rank_step"], "{:.0f}")},
+      {"effective rate", number_or_dash(result["effective_rate"], "{:.1f}x")},
+      {"the same, warm-up included", number_or_dash(result["whole_run_rate"], "{:.1f}x")},
+      {"peak memory", bytes_text(result["peak_bytes"])}};
+  if (result.contains("device_peak_bytes")) {
+    rows.emplace_back("peak memory of the GPU", bytes_text(result["device_peak_bytes"]));
+  }
+  fmt::print("\n{}", facts(rows));
 }
 
 void check(const Options& options) {
@@ -116,10 +122,6 @@ void check(const Options& options) {
       missing("--method", core::join(scalecom::methods::names(), " or "));
     }
     if (options.place.out.empty()) missing("--out", "the folder that the run is to be written to");
-  }
-  if (options.device != "cpu") {
-    throw core::UsageError(
-        core::concat("[train] --device ", options.device, " is not in this build; give cpu"));
   }
   if (!(options.deadline > 0 && options.deadline < 1e6)) {
     throw core::UsageError("[train] --deadline is out of range; give seconds over 0");
@@ -178,8 +180,9 @@ int train_together(const Options& options, train::Processes& processes,
   }
 }
 
-int run(const Options& options) {
+int run(Options& options) {
   check(options);
+  options.place.device = core::parse_device(options.device);
   options.json.check();
   const std::atomic<bool>& stop = catch_interrupts();
   const auto processes =
@@ -216,9 +219,12 @@ void add_options(CLI::App& command, Options& options) {
       ->type_name("STEPS");
   command
       .add_option("--threads", place.threads,
-                  "Learners that a process has compute at once (its processors)")
+                  "Learners that a process has compute at once (its processors; 4 on a GPU)")
       ->type_name("T");
-  command.add_option("--device", options.device, "Where to compute: cpu")->type_name("DEVICE");
+  command
+      .add_option("--device", options.device,
+                  "Where to compute: cpu, cuda or cuda:1 (cpu); a GPU takes one process")
+      ->type_name("DEVICE");
   command
       .add_option("--deadline", options.deadline,
                   "Seconds to wait for another process or learner before giving up (300)")

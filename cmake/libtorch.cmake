@@ -26,3 +26,18 @@ endforeach()
 # libtorch's own needs (CUDA's libraries lie elsewhere in .venv) are the loader's to find.
 target_link_options(torch INTERFACE -Wl,--allow-shlib-undefined)
 set(TORCH_LIBRARIES torch)
+
+if(EXISTS ${torch_root}/lib/libtorch_cuda.so)
+  set(TORCH_HAS_CUDA ON)
+  if(SCALECOM_CUDA)
+    foreach(part torch_cuda c10_cuda)
+      add_library(torch::${part} SHARED IMPORTED)
+      set_target_properties(torch::${part} PROPERTIES IMPORTED_LOCATION ${torch_root}/lib/lib${part}.so)
+      target_link_libraries(torch INTERFACE torch::${part})
+    endforeach()
+  endif()
+else()
+  set(TORCH_HAS_CUDA OFF)
+  # A header that only libtorch with CUDA has, and nobody needs.
+  target_compile_definitions(torch INTERFACE C10_CUDA_NO_CMAKE_CONFIGURE_FILE)
+endif()

@@ -1,5 +1,6 @@
 #include "train/checkpoint.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "scalecom/core/text.h"
 #include "scalecom/state/method_state.h"
 #include "scalecom/state/safetensors.h"
+#include "train/host_copy.h"
 #include "train/run_folder.h"
 
 namespace train {
@@ -21,18 +23,29 @@ constexpr const char* kModel = "model.safetensors";
 constexpr const char* kStanding = "standing.json";
 constexpr const char* kMemories = "memories";
 
-/// Calls part(name in the file, tensor, its place) for all that makes up the model.
-template <typename Part>
-void for_each_part(Replica& replica, const Part& part) {
-  const std::pair<const char*, std::span<float>> arrays[] = {{"weights/", replica.weights()},
-                                                             {"momentum/", replica.momentum()}};
-  for (const auto& [prefix, array] : arrays) {
-    std::size_t at = 0;
-    for (const auto& tensor : replica.task().tensors()) {
-      const auto elements = static_cast<std::size_t>(tensor.elements());
-      part(prefix + tensor.name, tensor, array.subspan(at, elements));
-      at += elements;
-    }
+/// The arrays that make up the model.
+struct Part {
+  const char* prefix;
+  std::span<const scalecom::layout::Tensor> tensors;
+  std::span<float> values;  ///< on the model's device
+};
+
+std::array<Part, 3> parts(Replica& replica) {
+  const Task& task = replica.task();
+  return {Part{"weights/", task.tensors(), replica.weights()},
+          Part{"momentum/", task.tensors(), replica.momentum()},
+          Part{"figures/", task.figures(), replica.figures()}};
+}
+
+/// Calls visit(name in the file, tensor, its place) for the tensors of a part, of which `host` is
+/// the host's copy.
+template <typename Visit>
+void for_each_tensor(const Part& part, core::AlignedArray<float>& host, const Visit& visit) {
+  float* at = host.data();
+  for (const auto& tensor : part.tensors) {
+    const auto elements = static_cast<std::size_t>(tensor.elements());
+    visit(part.prefix + tensor.name, tensor, std::span(at, elements));
+    at += elements;
   }
 }
 
@@ -72,23 +85,35 @@ Standing read_standing(const fs::path& folder, int learners) {
   return standing;
 }
 
-void write_model(const fs::path& folder, Replica& replica, std::int64_t step) {
+void write_model(const fs::path& folder, Replica& replica, std::int64_t step,
+                 const core::Stream& stream) {
+  std::vector<core::AlignedArray<float>> copies;
   std::vector<state::TensorView> views;
-  for_each_part(replica, [&](std::string name, const auto& tensor, std::span<float> place) {
-    views.push_back({std::move(name), tensor.shape, place});
-  });
+  for (const Part& part : parts(replica)) {
+    copies.push_back(to_host(part.values, stream));
+    for_each_tensor(part, copies.back(),
+                    [&](std::string name, const auto& tensor, std::span<float> place) {
+                      views.push_back({std::move(name), tensor.shape, place});
+                    });
+  }
   state::write_safetensors(folder / kModel, views, {{"step", std::to_string(step)}});
 }
 
-void read_model(const fs::path& folder, Replica& replica) {
+void read_model(const fs::path& folder, Replica& replica, const core::Stream& stream) {
   const state::SafetensorsReader file(folder / kModel);
-  for_each_part(replica, [&](const std::string& name, const auto& tensor, std::span<float> place) {
-    if (file.tensor(name).shape != tensor.shape) {
-      throw core::UsageError(core::concat("[checkpoint] ", file.path().string(), ": '", name,
-                                          "' has another shape than in this model"));
-    }
-    file.read(name, place);
-  });
+  for (const Part& part : parts(replica)) {
+    core::AlignedArray<float> host(static_cast<std::int64_t>(part.values.size()));
+    for_each_tensor(
+        part, host, [&](const std::string& name, const auto& tensor, std::span<float> place) {
+          if (file.tensor(name).shape != tensor.shape) {
+            throw core::UsageError(core::concat("[checkpoint] ", file.path().string(), ": '", name,
+                                                "' has another shape than in this model"));
+          }
+          file.read(name, place);
+        });
+    from_host({host.data(), part.values.size()}, part.values, stream);
+  }
+  replica.written(stream);
 }
 
 void write_memory(const fs::path& folder, int learner, int learners,

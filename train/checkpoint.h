@@ -21,17 +21,20 @@ struct Standing {
   std::vector<Tally> tallies;  ///< by learner
 };
 
-/// A checkpoint is a folder of plain files: standing.json, model.safetensors (weights/NAME and
-/// momentum/NAME) and memories/, which scalecom/state writes. One learner writes the first two,
-/// each its own memory. Failures of the system are core::IoError.
+/// A checkpoint is a folder of plain files: standing.json, model.safetensors (weights/NAME,
+/// momentum/NAME and batch norm's figures/NAME) and memories/, which scalecom/state writes. One
+/// learner writes the first two, each its own memory. The stream is of the device that the model is
+/// on. Failures of the system are core::IoError.
 void write_standing(const std::filesystem::path& folder, const Standing& standing);
-void write_model(const std::filesystem::path& folder, Replica& replica, std::int64_t step);
+void write_model(const std::filesystem::path& folder, Replica& replica, std::int64_t step,
+                 const scalecom::core::Stream& stream = {});
 void write_memory(const std::filesystem::path& folder, int learner, int learners,
                   const scalecom::methods::Method& method);
 
 /// core::UsageError, naming the file, where one is missing, damaged or not of this run.
 Standing read_standing(const std::filesystem::path& folder, int learners);
-void read_model(const std::filesystem::path& folder, Replica& replica);
+void read_model(const std::filesystem::path& folder, Replica& replica,
+                const scalecom::core::Stream& stream = {});
 void read_memory(const std::filesystem::path& folder, int learner, int learners,
                  scalecom::methods::Method& method);
 

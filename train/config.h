@@ -39,6 +39,7 @@ struct Config {
   double momentum = 0;
   double weight_decay = 0;
 
+  /// But for where the task is run.
   tasks::Options task_options() const { return {data, seed, batch}; }
   Sgd::Options sgd() const { return {momentum, weight_decay}; }
   Schedule schedule() const { return {learning_rate, learning_rate_warmup, steps}; }

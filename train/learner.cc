@@ -8,7 +8,7 @@
 #include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/checksum.h"
-#include "train/machine.h"
+#include "train/host_copy.h"
 
 namespace train {
 namespace {
@@ -50,71 +50,112 @@ Learner::Learner(const Job& job, comm::Communicator& world)
       layout_(scalecom::layout::make_layout(job.replica.task().tensors(), method_->rate_policy())),
       order_(job.config.seed, job.replica.task().samples(), job.config.learners, job.config.batch),
       samples_(static_cast<std::size_t>(job.config.batch)),
-      gradient_(layout_.elements()),
       warmup_(warmup_of(job.config.spec)) {}
 
 void Learner::run() {
-  comm::together(*control_, [&] { restore(); });
-  first_ = done_;
+  comm::together(*control_, [&] {
+    prepare();
+    restore();
+  });
+  first_ = known_ = done_;
   started_ = std::chrono::steady_clock::now();
   if (is_first()) job_.observer.on_start(done_, job_.config.steps);
   bool stop = false;
   while (done_ < job_.config.steps && !stop) {
     stop = step();
+    const bool last = stop || done_ == job_.config.steps;
+    if (epoch_ended() || checkpoint_due() || last) settle();
     if (epoch_ended() || done_ == job_.config.steps) report_metrics();
-    if (checkpoint_due() || stop || done_ == job_.config.steps) write_checkpoint();
+    if (checkpoint_due() || last) write_checkpoint();
   }
   if (done_ == job_.config.steps) finish();
+}
+
+void Learner::prepare() {
+  const core::Device device = job_.replica.task().device();
+  if (device.is_cuda()) stream_ = core::Stream::cuda(device);
+  gradient_ = core::Array<float>(device, layout_.elements());
+  losses_.emplace(device);
 }
 
 void Learner::restore() {
   if (!job_.checkpoint) return;
   const Standing standing = read_standing(*job_.checkpoint, job_.config.learners);
   read_memory(*job_.checkpoint, world_.rank(), world_.size(), *method_);
-  if (neighbours_->rank() == 0) read_model(*job_.checkpoint, job_.replica);
+  if (neighbours_->rank() == 0) read_model(*job_.checkpoint, job_.replica, stream_);
   tally_ = standing.tallies[static_cast<std::size_t>(world_.rank())];
-  loss_ = standing.loss;
-  losses_ = standing.losses;
+  loss_sum_ = standing.loss;
+  loss_count_ = standing.losses;
   seconds_before_ = standing.seconds;
   done_ = standing.step;
 }
 
 bool Learner::step() {
   order_.batch(world_.rank(), done_, samples_);
-  const auto elements = static_cast<std::size_t>(gradient_.size());
-  Shard shard{world_.rank(), done_, samples_, {gradient_.data(), elements}};
+  Shard shard{world_.rank(), done_, samples_, gradient_.span(), losses_->next(), stream_};
   job_.replica.gradient(shard);
+  losses_->send(stream_);
 
   const std::int64_t before = world_.counters().total().sent;
-  method_->reduce(core::Buffer::of(gradient_.data(), gradient_.size()), layout_, world_);
+  const core::Buffer buffer{gradient_.data(), gradient_.size(), core::DType::kFloat32,
+                            gradient_.device()};
+  method_->start(buffer, layout_, world_, stream_).wait();
   tally_.add(world_.counters().total().sent - before, done_ >= warmup_ && done_ > first_);
 
+  // Nobody gets past this before every learner has its gradient, so the weights may change then. A
+  // GPU is given the next step before the loss of this one is known, so that it has work meanwhile.
+  const bool stop = confer(gradient_.device().is_cuda() ? 1 : 0);
+  if (neighbours_->rank() == 0) job_.replica.update(gradient_.span(), done_, stream_);
+  neighbours_->barrier();
+  ++done_;
+  if (is_first()) job_.observer.on_step(done_, last_loss_);
+  return stop;
+}
+
+bool Learner::confer(std::int64_t lag) {
   struct Word {
     double loss;
     std::int64_t stop;
   };
-  // Nobody gets past this before every learner has its gradient, so the weights may change then.
-  const auto words = comm::gather(*control_, Word{shard.loss, job_.stop.load() ? 1 : 0});
+  const bool knows = losses_->waiting() > lag;
+  const Word mine{knows ? losses_->receive() : 0, job_.stop.load() ? 1 : 0};
+  const auto words = comm::gather(*control_, mine);
   double loss = 0;
   bool stop = false;
   for (const Word& word : words) {
     loss += word.loss / static_cast<double>(words.size());
     stop = stop || word.stop != 0;
   }
+  if (!knows) return stop;
   if (!std::isfinite(loss)) {
-    throw core::CheckError(core::concat("[train] the loss is not finite at step ", done_,
+    throw core::CheckError(core::concat("[train] the loss is not finite at step ", known_,
                                         ": training diverged; a lower --lr may help"));
   }
-  if (neighbours_->rank() == 0) job_.replica.update(shard.gradient, done_);
-  neighbours_->barrier();
-  ++done_;
-  loss_ += loss;
-  ++losses_;
-  if (is_first()) job_.observer.on_step(done_, loss);
+  ++known_;
+  last_loss_ = loss;
+  loss_sum_ += loss;
+  ++loss_count_;
   return stop;
 }
 
+void Learner::settle() {
+  while (losses_->waiting() > 0) static_cast<void>(confer(0));
+}
+
+void Learner::share_figures() {
+  const auto figures = job_.replica.figures();
+  if (figures.empty() || neighbours_->size() == world_.size()) return;
+  auto host = is_first() ? to_host(figures, stream_)
+                         : core::AlignedArray<float>(static_cast<std::int64_t>(figures.size()));
+  const std::span<float> values(host.data(), figures.size());
+  control_->broadcast(std::as_writable_bytes(values), 0);
+  // Nobody scores before they are written.
+  if (neighbours_->rank() == 0) from_host(values, figures, stream_);
+  neighbours_->barrier();
+}
+
 Score Learner::evaluate() {
+  share_figures();
   const auto part = comm::share(job_.replica.task().test_samples(), world_.size(), world_.rank());
   Score sum;
   for (const Score& score : comm::gather(*control_, job_.replica.score(part.begin, part.end))) {
@@ -135,7 +176,7 @@ void Learner::report_metrics() {
         static_cast<double>(done_ * order_.samples_a_step()) / static_cast<double>(task.samples());
     const ordered_json line{{"step", done_},
                             {"epoch", epoch},
-                            {"loss", loss_ / static_cast<double>(losses_)},
+                            {"loss", loss_sum_ / static_cast<double>(loss_count_)},
                             {"test_loss", score.loss / static_cast<double>(score.samples)},
                             {"value", task.value(score)},
                             {"bytes_per_rank", bytes_per_rank(tallies)},
@@ -144,8 +185,8 @@ void Learner::report_metrics() {
     job_.folder.append(line);
     job_.observer.on_metrics(line);
   });
-  loss_ = 0;
-  losses_ = 0;
+  loss_sum_ = 0;
+  loss_count_ = 0;
 }
 
 void Learner::write_checkpoint() {
@@ -157,8 +198,8 @@ void Learner::write_checkpoint() {
   comm::together(*control_, [&] {
     write_memory(folder, world_.rank(), world_.size(), *method_);
     if (!is_first()) return;
-    write_model(folder, job_.replica, done_);
-    write_standing(folder, {done_, seconds(), loss_, losses_, tallies});
+    write_model(folder, job_.replica, done_, stream_);
+    write_standing(folder, {done_, seconds(), loss_sum_, loss_count_, tallies});
   });
   comm::together(*control_, [&] {
     if (is_first()) job_.folder.finish_checkpoint(done_);
@@ -179,22 +220,28 @@ void Learner::finish() {
     const double whole = bytes_per_rank(tallies);
     const double dense_whole = dense * static_cast<double>(config.steps);
     const auto last = job_.folder.metrics().back();
-    job_.folder.write_result(
-        {{"task", config.task},
-         {"method", config.method},
-         {"learners", config.learners},
-         {"seed", config.seed},
-         {"metric", job_.replica.task().metric()},
-         {"value", last["value"]},
-         {"steps", config.steps},
-         {"seconds", seconds()},
-         {"bytes_per_rank_step", or_null(bytes)},
-         {"effective_rate", sent ? ordered_json(dense / *bytes) : nullptr},
-         {"whole_run_rate", whole > 0 ? ordered_json(dense_whole / whole) : nullptr},
-         {"peak_bytes", peak},
-         {"loss", last["loss"]},
-         {"parameters", layout_.elements()},
-         {"weights", digest(job_.replica.weights())}});
+    const auto weights = to_host(job_.replica.weights(), stream_);
+    ordered_json result{
+        {"task", config.task},
+        {"method", config.method},
+        {"learners", config.learners},
+        {"seed", config.seed},
+        {"metric", job_.replica.task().metric()},
+        {"value", last["value"]},
+        {"steps", config.steps},
+        {"seconds", seconds()},
+        {"bytes_per_rank_step", or_null(bytes)},
+        {"effective_rate", sent ? ordered_json(dense / *bytes) : nullptr},
+        {"whole_run_rate", whole > 0 ? ordered_json(dense_whole / whole) : nullptr},
+        {"peak_bytes", peak},
+        {"loss", last["loss"]},
+        {"parameters", layout_.elements()},
+        {"weights", digest({weights.data(), static_cast<std::size_t>(weights.size())})}};
+    if (gradient_.device().is_cuda()) {
+      result["device"] = core::to_string(gradient_.device());
+      result["device_peak_bytes"] = job_.device_memory.taken();
+    }
+    job_.folder.write_result(result);
   });
 }
 

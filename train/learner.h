@@ -3,18 +3,22 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "scalecom/comm/communicator.h"
-#include "scalecom/core/aligned_array.h"
+#include "scalecom/core/array.h"
+#include "scalecom/core/stream.h"
 #include "scalecom/layout/layout.h"
 #include "scalecom/methods/method.h"
 #include "train/checkpoint.h"
 #include "train/config.h"
 #include "train/data/order.h"
+#include "train/losses.h"
+#include "train/machine.h"
 #include "train/replica.h"
 #include "train/run_folder.h"
 
@@ -26,6 +30,8 @@ class Observer {
   virtual ~Observer() = default;
   /// Before the first step that is taken now; `done` are over already.
   virtual void on_start(std::int64_t done, std::int64_t steps) = 0;
+  /// `loss` is the last that is known, on a GPU that of the step before; not a number where none
+  /// is.
   virtual void on_step(std::int64_t done, double loss) = 0;
   /// A line of metrics.jsonl.
   virtual void on_metrics(const nlohmann::ordered_json& line) = 0;
@@ -39,6 +45,7 @@ struct Job {
   Observer& observer;
   const std::atomic<bool>& stop;  ///< set from outside, in any process: stop after this step
   int process = 0;
+  const DeviceMemory& device_memory;
   /// Steps between checkpoints; nothing for one at the end of each epoch.
   std::optional<std::int64_t> checkpoint_every;
   std::optional<std::filesystem::path> checkpoint;  ///< to go on from
@@ -57,9 +64,18 @@ class Learner {
   std::int64_t done() const { return done_; }
 
  private:
+  /// Takes the device's memory that a learner needs.
+  void prepare();
   void restore();
   /// One step of training; whether anybody wants to stop.
   bool step();
+  /// Everybody's oldest loss, where more than `lag` are under way, and whether anybody wants to
+  /// stop.
+  bool confer(std::int64_t lag);
+  /// Waits for all losses.
+  void settle();
+  /// Gives all processes learner 0's running figures.
+  void share_figures();
   /// Of all of the test set, of which each learner does its share.
   Score evaluate();
   void report_metrics();
@@ -81,15 +97,19 @@ class Learner {
   scalecom::layout::Layout layout_;
   data::Order order_;
   std::vector<std::int64_t> samples_;
-  scalecom::core::AlignedArray<float> gradient_;
+  scalecom::core::Stream stream_;
+  scalecom::core::Array<float> gradient_;
+  std::optional<Losses> losses_;
 
   std::int64_t warmup_ = 0;  // steps that the method itself calls its warm-up
   std::int64_t first_ = 0;   // the first step taken here
   std::int64_t done_ = 0;
   Tally tally_;
-  // Learner 0's, for the next line of metrics.
-  double loss_ = 0;
-  std::int64_t losses_ = 0;
+  std::int64_t known_ = 0;  // steps whose loss is known
+  double last_loss_ = std::numeric_limits<double>::quiet_NaN();
+  // For the next line of metrics.
+  double loss_sum_ = 0;
+  std::int64_t loss_count_ = 0;
   double seconds_before_ = 0;
   std::chrono::steady_clock::time_point started_;
 };

@@ -4,8 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "scalecom/core/aligned_array.h"
+#include "scalecom/core/array.h"
+#include "scalecom/core/stream.h"
 #include "scalecom/layout/layout.h"
+#include "train/cuda/sgd.h"
 
 namespace train {
 
@@ -20,7 +22,7 @@ struct Schedule {
 };
 
 /// Stochastic gradient descent with Nesterov momentum, over one flat array of weights. Weight decay
-/// is left out for tensors of one dimension.
+/// is left out for tensors of one dimension. The bits are the same on every device.
 class Sgd {
  public:
   struct Options {
@@ -28,25 +30,21 @@ class Sgd {
     double weight_decay = 5e-4;
   };
 
-  Sgd(std::span<const scalecom::layout::Tensor> tensors, const Options& options);
+  Sgd(std::span<const scalecom::layout::Tensor> tensors, const Options& options,
+      scalecom::core::Device device = {});
 
-  /// All arrays have the elements of the tensors together.
-  void step(std::span<float> weights, std::span<const float> gradient, double rate);
+  /// All arrays have the elements of the tensors together and lie on the device, of which `stream`
+  /// is.
+  void step(std::span<float> weights, std::span<const float> gradient, double rate,
+            const scalecom::core::Stream& stream = {});
 
-  std::span<float> momentum() { return {momentum_.data(), elements()}; }
+  std::span<float> momentum() { return momentum_.span(); }
 
  private:
-  struct Slice {
-    std::size_t begin;
-    std::size_t end;
-    float weight_decay;
-  };
-
-  std::size_t elements() const { return static_cast<std::size_t>(momentum_.size()); }
-
   float factor_;
-  std::vector<Slice> slices_;
-  scalecom::core::AlignedArray<float> momentum_;
+  std::vector<cuda::SgdSlice> slices_;
+  scalecom::core::Array<float> momentum_;
+  scalecom::core::Array<cuda::SgdSlice> tiles_;  // of a GPU
 };
 
 }  // namespace train

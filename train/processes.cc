@@ -52,7 +52,8 @@ Processes::Processes(std::chrono::milliseconds deadline) : deadline_(deadline) {
 }
 
 std::vector<std::unique_ptr<comm::Communicator>> Processes::make_world(int learners) {
-  return launched() ? comm::hybrid::make_world(learners, deadline_)
+  // Threads of one process can share a GPU's arrays.
+  return size() > 1 ? comm::hybrid::make_world(learners, deadline_)
                     : comm::inproc::make_world(learners, deadline_);
 }
 

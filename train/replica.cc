@@ -28,7 +28,7 @@ class Replica::Seat {
 
 Replica::Replica(std::unique_ptr<Task> task, const Config& config, int seats)
     : task_(std::move(task)),
-      optimizer_(task_->tensors(), config.sgd()),
+      optimizer_(task_->tensors(), config.sgd(), task_->device()),
       schedule_(config.schedule()),
       free_(seats) {}
 
@@ -42,8 +42,10 @@ Score Replica::score(std::int64_t begin, std::int64_t end) {
   return task_->score(begin, end);
 }
 
-void Replica::update(std::span<const float> mean_gradient, std::int64_t step) {
-  optimizer_.step(task_->weights(), mean_gradient, schedule_.rate(step));
+void Replica::update(std::span<const float> mean_gradient, std::int64_t step,
+                     const scalecom::core::Stream& stream) {
+  optimizer_.step(task_->weights(), mean_gradient, schedule_.rate(step), stream);
+  task_->weights_written(stream);
 }
 
 }  // namespace train

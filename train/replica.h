@@ -12,8 +12,8 @@
 namespace train {
 
 /// A process's one copy of the model. Its weights are lent to as many learners at once as there are
-/// seats, each of whom computes alone in its own thread, so that the bits do not depend on how many
-/// there are. All calls may come from any thread.
+/// seats, each of whom computes alone, so that the bits do not depend on how many there are. All
+/// calls may come from any thread.
 class Replica {
  public:
   Replica(std::unique_ptr<Task> task, const Config& config, int seats);
@@ -23,13 +23,17 @@ class Replica {
   void gradient(Shard& shard);
   Score score(std::int64_t begin, std::int64_t end);
 
-  /// The optimizer's step `step` with the mean gradient. Every learner has its gradient of this
-  /// step, and none asks for the next before it returns.
-  void update(std::span<const float> mean_gradient, std::int64_t step);
+  /// The optimizer's step `step` with the mean gradient, in order on `stream`. Every learner has
+  /// asked for its gradient of this step, and none asks for the next before it returns.
+  void update(std::span<const float> mean_gradient, std::int64_t step,
+              const scalecom::core::Stream& stream = {});
 
-  /// The model and the optimizer, for checkpoints: between steps only.
+  /// The model and the optimizer, on the task's device, for checkpoints: between steps only.
   std::span<float> weights() { return task_->weights(); }
   std::span<float> momentum() { return optimizer_.momentum(); }
+  std::span<float> figures() { return task_->figure_values(); }
+  /// After writing any of them, in order on `stream`.
+  void written(const scalecom::core::Stream& stream) { task_->weights_written(stream); }
 
  private:
   class Seat;

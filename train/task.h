@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include "scalecom/core/device.h"
+#include "scalecom/core/stream.h"
 #include "scalecom/layout/layout.h"
 
 namespace train {
@@ -13,8 +15,11 @@ struct Shard {
   int learner = 0;
   std::int64_t step = 0;
   std::span<const std::int64_t> samples;  ///< of the training set
-  std::span<float> gradient;              ///< out: of the mean loss over the samples
-  double loss = 0;                        ///< out: that mean
+  /// Out, on the task's device and in order on `stream`: the gradient of the mean loss over the
+  /// samples, and that mean.
+  std::span<float> gradient;
+  float* loss = nullptr;
+  scalecom::core::Stream stream = {};
 };
 
 /// How well some samples of the test set are done: sums over them.
@@ -26,8 +31,8 @@ struct Score {
 
 /// What is trained: one replica of a model, its data and its loss. Every learner of a process uses
 /// the same replica. gradients() and score() may be called by many threads at once, each with its
-/// own arguments; what comes out depends on the weights and the arguments alone. Flat arrays follow
-/// the order of tensors().
+/// own arguments; what comes out depends on the weights and the arguments alone, but for figures().
+/// Flat arrays follow the order of tensors() and lie on device().
 class Task {
  public:
   virtual ~Task() = default;
@@ -38,9 +43,17 @@ class Task {
   /// The sizes of the training and the test set.
   virtual std::int64_t samples() const = 0;
   virtual std::int64_t test_samples() const = 0;
+
+  virtual scalecom::core::Device device() const { return {}; }
   virtual std::span<const scalecom::layout::Tensor> tensors() const = 0;
-  /// What gradients() and score() compute with; written only while nobody calls them.
+  /// What gradients() and score() compute with; written only while nobody calls them. Who has
+  /// written them says so, in order on `stream`, before the next call.
   virtual std::span<float> weights() = 0;
+  virtual void weights_written(const scalecom::core::Stream& stream) { static_cast<void>(stream); }
+  /// What score() needs besides the weights and the gradients of learner 0 write: batch norm's
+  /// running figures.
+  virtual std::span<const scalecom::layout::Tensor> figures() const { return {}; }
+  virtual std::span<float> figure_values() { return {}; }
 
   /// Losses and gradients of any number of learners. Given several at once, a task may compute them
   /// together, with the same result.

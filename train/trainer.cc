@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/core/thread_pool.h"
+#include "train/machine.h"
 #include "train/run_folder.h"
 
 namespace train {
@@ -38,6 +40,29 @@ void check_division(const Config& config, const Processes& processes) {
                                       " processes; give at least one learner a process"));
 }
 
+void check_device(const Place& place, const Processes& processes) {
+  if (!place.device.is_cuda() || processes.size() == 1) return;
+  throw core::UsageError(core::concat("[train] ", processes.size(), " processes cannot train on ",
+                                      core::to_string(place.device),
+                                      ": for now one process holds all learners on a GPU; leave "
+                                      "out mpirun, or give --device cpu"));
+}
+
+/// Learners that compute at once unless told otherwise. The kernels of one mini-batch leave much of
+/// a GPU idle.
+constexpr int kDeviceSeats = 4;
+
+int seats(const Place& place) {
+  return place.threads.value_or(place.device.is_cuda() ? kDeviceSeats : core::pool_threads());
+}
+
+std::unique_ptr<Task> make_task(const Config& config, const Place& place) {
+  tasks::Options options = config.task_options();
+  options.device = place.device;
+  options.at_once = std::min(seats(place), config.learners);
+  return tasks::make(config.task, options);
+}
+
 /// What a process has made ready on its own.
 struct Prepared {
   Config config;
@@ -48,19 +73,20 @@ struct Prepared {
 
 Prepared prepare(const Request& request, const Place& place, const Processes& processes) {
   Prepared ready;
+  check_device(place, processes);
   if (place.resume) {
     ready.folder = RunFolder::open(*place.resume);
     ready.config = ready.folder->config();
     ready.checkpoint = ready.folder->last_checkpoint();
     check_division(ready.config, processes);
     if (!ready.folder->is_complete()) {
-      ready.task = tasks::make(ready.config.task, ready.config.task_options());
+      ready.task = make_task(ready.config, place);
     }
     return ready;
   }
   ready.config = resolve(request);
   check_division(ready.config, processes);
-  ready.task = tasks::make(ready.config.task, ready.config.task_options());
+  ready.task = make_task(ready.config, place);
   ready.config.steps = resolve_steps(request, ready.config, ready.task->samples());
   return ready;
 }
@@ -97,6 +123,7 @@ RunFolder open_folder(Prepared& ready, const Place& place, Processes& processes)
 
 Ending train(const Request& request, const Place& place, Processes& processes,
              const std::atomic<bool>& stop, Observer& observer) {
+  const DeviceMemory device_memory(place.device);
   Prepared ready;
   std::string settings;
   comm::together(processes.between(), [&] {
@@ -109,8 +136,10 @@ Ending train(const Request& request, const Place& place, Processes& processes,
     return {*place.resume, config.steps, config.steps};
   }
   RunFolder folder = open_folder(ready, place, processes);
-  Replica replica(std::move(ready.task), config, place.threads.value_or(core::pool_threads()));
-  Job job{config, replica, folder, observer, stop, processes.rank(), place.checkpoint_every, {}};
+  Replica replica(std::move(ready.task), config, seats(place));
+  Job job{config, replica,          folder,        observer,
+          stop,   processes.rank(), device_memory, place.checkpoint_every,
+          {}};
   if (ready.checkpoint) job.checkpoint = ready.checkpoint->path;
 
   std::int64_t done = 0;

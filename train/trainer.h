@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
+#include "scalecom/core/device.h"
 #include "train/config.h"
 #include "train/learner.h"
 #include "train/processes.h"
@@ -18,6 +19,7 @@ struct Place {
   std::optional<std::filesystem::path> resume;   ///< a run to go on with, instead
   std::optional<std::int64_t> checkpoint_every;  ///< steps; nothing for each epoch
   std::optional<int> threads;                    ///< learners that a process has compute at once
+  scalecom::core::Device device = {};            ///< where they do
 };
 
 struct Ending {
