@@ -54,7 +54,7 @@ def test_missing_options(folder):
 
 def test_values_out_of_range(folder):
     out = ("--out", folder / "run")
-    expect_refused(run("train", "--task", "nope", "--method", "dense", *out), "fashion-mnist, synthetic")
+    expect_refused(run("train", "--task", "nope", "--method", "dense", *out), "cifar10, fashion-mnist, synthetic")
     expect_refused(run(*TRAIN, "--learners", 0, *out), "--learners 0", "1 to")
     expect_refused(run(*TRAIN, "--learners", -2, *out), "-2")
     expect_refused(run(*TRAIN, "--learners", "four", *out), "--learners")
@@ -67,9 +67,23 @@ def test_values_out_of_range(folder):
     expect_refused(run(*TRAIN, "--threads", 0, *out), "--threads")
     expect_refused(run(*TRAIN, "--deadline", 0, *out), "--deadline")
     expect_refused(run(*TRAIN, "--checkpoint-every", 0, *out), "--checkpoint-every")
-    expect_refused(run(*TRAIN, "--device", "cuda", *out), "cuda", "cpu")
     expect_refused(run(*TRAIN, "--data", folder, *out), "--data")
     assert not (folder / "run").exists()
+
+
+def test_devices(folder):
+    train = (*TRAIN, "--steps", 2, "--out", folder / "run", "--device")
+    expect_refused(run(*train, "gpu"), "'gpu' is no device", "cpu, cuda")
+    expect_refused(run(*train, "cuda:"), "'cuda:' is no device")
+    expect_refused(run(*train, "cuda:1000"), "[device]", "cuda:1000")
+    assert not (folder / "run").exists()
+    # Where there is no GPU, or no CUDA in this build, it says so.
+    done = run(*train, "cuda")
+    if done.returncode != 0:
+        expect_refused(done, "cuda")
+        assert "this build has no CUDA" in done.stderr or "no CUDA device" in done.stderr or (
+            "NVIDIA driver" in done.stderr) or "libtorch of this build" in done.stderr, done.stderr
+        assert not (folder / "run").exists()
 
 
 def test_methods_that_cannot_be(folder):
@@ -151,6 +165,35 @@ def test_fashion_mnist_files(folder):
     expect_refused(train(folder / "nowhere"), "nowhere", "missing")
     assert not (folder / "run").exists()
     expect_ok(train(write_fashion_mnist(folder / "whole")))
+
+
+def write_cifar10(folder, **changes):
+    """Three pictures a file; some of the files as `changes` has them."""
+    folder.mkdir(parents=True)
+    for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
+        content = changes.get(name, b"".join(bytes([i]) + bytes(range(256)) * 12 for i in range(3)))
+        if content is not None:
+            (folder / f"{name}.bin").write_bytes(content)
+
+
+def test_cifar10_files(folder):
+    def train(*data):
+        return run("train", "--task", "cifar10", "--method", "dense", "--learners", 1, "--steps", 1,
+                   "--batch", 2, "--out", folder / "run", *data)
+
+    def refused(number, *words, **changes):
+        write_cifar10(folder / f"data{number}", **changes)
+        expect_refused(train("--data", folder / f"data{number}"), "cifar-10-batches-bin", "--data", *words)
+
+    expect_refused(train(), "cifar10", "cifar-10-batches-bin", "--data")
+    expect_refused(train("--data", folder / "nowhere"), "nowhere", "missing")
+    refused(0, "data_batch_3.bin", "missing", data_batch_3=None)
+    refused(1, "test_batch.bin", "truncated", test_batch=bytes(3072))
+    refused(2, "data_batch_5.bin", "not whole", data_batch_5=bytes(3073))
+    refused(3, "data_batch_1.bin", "label 60", data_batch_1=b"<" * 3073)
+    assert not (folder / "run").exists()
+    write_cifar10(folder / "whole" / "cifar-10-batches-bin")
+    expect_ok(train("--data", folder / "whole"))
 
 
 def test_divergence_is_a_failure(folder):

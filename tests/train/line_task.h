@@ -24,7 +24,7 @@ class LineTask final : public Task {
   void gradients(std::span<Shard> shards) const override {
     for (Shard& shard : shards) {
       on_gradient(shard);
-      shard.loss = weights_[0];
+      *shard.loss = weights_[0];
       for (std::size_t i = 0; i < shard.gradient.size(); ++i) {
         shard.gradient[i] = static_cast<float>(shard.samples[0]) + 0.5F * weights_[i];
       }

@@ -2,10 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
+
+#include "tests/device.h"
+#include "train/host_copy.h"
 
 namespace train {
 namespace {
+
+namespace core = scalecom::core;
 
 TEST(ScheduleTest, RisesAndFalls) {
   const Schedule schedule{1.0, 0.2, 99};
@@ -23,18 +29,53 @@ TEST(ScheduleTest, NeedsNoWarmUp) {
   EXPECT_NEAR(schedule.rate(0), 0.5, 1e-12);
 }
 
+/// Weights after two steps, and the momentum.
+struct Stepped {
+  std::vector<float> weights;
+  std::vector<float> momentum;
+};
+
+Stepped step_twice(core::Device device, std::vector<float> weights, std::vector<float> gradient,
+                   std::span<const scalecom::layout::Tensor> tensors) {
+  const core::Stream stream = device.is_cuda() ? core::Stream::cuda(device) : core::Stream();
+  core::Array<float> w(device, static_cast<std::int64_t>(weights.size()));
+  core::Array<float> g(device, w.size());
+  Sgd sgd(tensors, {0.5, 0.25}, device);
+  from_host(weights, w.span(), stream);
+  from_host(gradient, g.span(), stream);
+  sgd.step(w.span(), g.span(), 0.5, stream);
+  from_host(std::vector<float>(gradient.size()), g.span(), stream);
+  sgd.step(w.span(), g.span(), 1, stream);
+  const auto host_w = to_host(w.span(), stream);
+  const auto host_v = to_host(sgd.momentum(), stream);
+  return {{host_w.data(), host_w.data() + host_w.size()},
+          {host_v.data(), host_v.data() + host_v.size()}};
+}
+
 TEST(SgdTest, TakesNesterovStepsAndDecaysOnlyMatrices) {
   const std::vector<scalecom::layout::Tensor> tensors{{"w", {1, 2}}, {"b", {1}}};
-  Sgd sgd(tensors, {0.5, 0.25});
-  std::vector<float> weights{4, -4, 4};
-  const std::vector<float> gradient{1, 1, 1};
-  sgd.step(weights, gradient, 0.5);
-  // The slopes are 1 + 0.25 * 4, 1 - 0.25 * 4 and 1; the momentum begins at 0.
-  EXPECT_EQ(weights, (std::vector<float>{4 - 0.5F * 3, -4, 4 - 0.5F * 1.5F}));
-  EXPECT_EQ(sgd.momentum()[0], 2);
-  sgd.step(weights, std::vector<float>{0, 0, 0}, 1);
-  EXPECT_EQ(sgd.momentum()[2], 0.5F);
-  EXPECT_EQ(weights[2], 3.25F - 0.25F);
+  const Stepped after = step_twice(scalecom::testing::device(), {4, -4, 4}, {1, 1, 1}, tensors);
+  // The slopes are 1 + 0.25 * 4, 1 - 0.25 * 4 and 1, and the momentum begins at 0: the weights come
+  // to 2.5, -4 and 3.25. Then they are 0.25 * 2.5, 0.25 * -4 and 0.
+  EXPECT_EQ(after.momentum, (std::vector<float>{1.625F, -1, 0.5F}));
+  EXPECT_EQ(after.weights, (std::vector<float>{2.5F - 1.4375F, -4 + 1.5F, 3.25F - 0.25F}));
+}
+
+TEST(SgdTest, EveryDeviceGivesTheSameBits) {
+  const std::vector<scalecom::layout::Tensor> tensors{
+      {"a", {3, 3, 7, 50}}, {"b", {50}}, {"c", {1, 1}}, {"d", {0, 4}}, {"e", {129, 65}}};
+  std::int64_t elements = 0;
+  for (const auto& tensor : tensors) elements += tensor.elements();
+  std::vector<float> weights;
+  std::vector<float> gradient;
+  for (std::int64_t i = 0; i < elements; ++i) {
+    weights.push_back(std::sin(static_cast<float>(i)));
+    gradient.push_back(std::cos(static_cast<float>(3 * i)));
+  }
+  const Stepped host = step_twice({}, weights, gradient, tensors);
+  const Stepped device = step_twice(scalecom::testing::device(), weights, gradient, tensors);
+  EXPECT_EQ(host.weights, device.weights);
+  EXPECT_EQ(host.momentum, device.momentum);
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ Config config() {
 void take_gradient(Replica& replica, int learner) {
   const std::vector<std::int64_t> samples{learner};
   std::vector<float> gradient(8);
-  Shard shard{learner, 0, samples, gradient};
+  float loss = 0;
+  Shard shard{learner, 0, samples, gradient, &loss};
   replica.gradient(shard);
 }
 
@@ -77,7 +78,8 @@ TEST(ReplicaTest, TheGradientIsTheLearnersOwnAndTheUpdateEverybodys) {
   const std::vector<std::int64_t> samples{3};
   std::vector<float> first(8);
   std::vector<float> second(8);
-  Shard shard{0, 0, samples, first};
+  float loss = 0;
+  Shard shard{0, 0, samples, first, &loss};
   replica.gradient(shard);
   EXPECT_EQ(first, std::vector<float>(8, 3.5F));
   replica.update(std::vector<float>(8, 1), 0);

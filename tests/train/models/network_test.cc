@@ -6,13 +6,13 @@
 #include <thread>
 #include <vector>
 
-#include "scalecom/core/aligned_array.h"
+#include "tests/train/models/picked.h"
 
 namespace train::models {
 namespace {
 
-Network::Options options() {
-  Network::Options options;
+std::unique_ptr<Model> model() {
+  NetworkOptions options;
   options.input = {1, 8, 8};
   options.layers = {convolution("conv1", 4, 3),
                     relu_pool(),
@@ -22,32 +22,17 @@ Network::Options options() {
                     relu(),
                     linear("fc2", 5)};
   options.batch = 3;
-  options.seed = 11;
-  return options;
+  return make_network(options);
 }
 
-struct Batch {
-  explicit Batch(std::int64_t samples) : inputs(samples * 64) {
-    for (std::int64_t i = 0; i < inputs.size(); ++i) {
-      inputs[i] = std::sin(static_cast<float>(i * i % 977));
-    }
-    for (std::int64_t i = 0; i < samples; ++i) labels.push_back(i % 5);
-  }
-  std::span<const float> all() const { return {inputs.data(), labels.size() * 64}; }
-
-  scalecom::core::AlignedArray<float> inputs;
-  std::vector<std::int64_t> labels;
-};
-
-std::vector<float> gradient_of(const Network& network, const Batch& batch, std::size_t elements) {
-  std::vector<float> gradient(elements);
-  network.gradient(batch.all(), batch.labels, gradient);
-  return gradient;
+std::unique_ptr<Classifier> make(std::uint64_t seed = 11) {
+  const auto samples = some_samples({1, 8, 8}, 16, 5);
+  return make_classifier({}, model(), samples, samples, {seed, 3, 1});
 }
 
 TEST(NetworkTest, DescribesItsTensors) {
-  Network network(options());
-  const auto tensors = network.tensors();
+  const auto network = model();
+  const auto tensors = network->tensors();
   ASSERT_EQ(tensors.size(), 8U);
   EXPECT_EQ(tensors[0].name, "conv1.weight");
   EXPECT_EQ(tensors[0].shape, (std::vector<std::int64_t>{3, 3, 1, 4}));
@@ -56,51 +41,38 @@ TEST(NetworkTest, DescribesItsTensors) {
   EXPECT_EQ(tensors[4].shape, (std::vector<std::int64_t>{12, 6}));
   EXPECT_EQ(tensors[4].flops_per_gradient, 2 * 3);
   EXPECT_EQ(tensors[7].name, "fc2.bias");
-  EXPECT_EQ(network.weights().size(), 36U + 4 + 108 + 3 + 72 + 6 + 30 + 5);
+  EXPECT_EQ(network->elements(), 36 + 4 + 108 + 3 + 72 + 6 + 30 + 5);
+  EXPECT_TRUE(network->figures().empty());
 }
 
-// Every element at its place of the flat array: against differences of the loss.
+// Every element at its place of the flat array.
 TEST(NetworkTest, GradientIsTheSlopeOfTheLoss) {
-  Network network(options());
-  const Batch batch(3);
-  const auto weights = network.weights();
-  const auto gradient = gradient_of(network, batch, weights.size());
-  const auto loss = [&] { return network.score(batch.all(), batch.labels).loss / 3; };
-  constexpr float kStep = 3e-4F;  // within which no ReLU switches here
-  double worst = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const float kept = weights[i];
-    weights[i] = kept + kStep;
-    const double above = loss();
-    weights[i] = kept - kStep;
-    const double below = loss();
-    weights[i] = kept;
-    worst = std::max(worst, std::abs((above - below) / (2 * kStep) - gradient[i]));
-  }
-  EXPECT_LT(worst, 2e-2);
+  const auto network = make();
+  EXPECT_LT(worst_slope(*network, first_picks(3), 3e-4F), 3e-2);  // hardly a ReLU switches here
 }
 
 TEST(NetworkTest, FollowsItsWeights) {
-  Network network(options());
-  const Batch batch(3);
-  const double before = network.score(batch.all(), batch.labels).loss;
-  for (float& weight : network.weights()) weight = 0;
-  EXPECT_NE(before, network.score(batch.all(), batch.labels).loss);
-  EXPECT_NEAR(network.score(batch.all(), batch.labels).loss, 3 * std::log(5.0), 1e-5);
+  const auto network = make();
+  const auto picks = first_picks(3);
+  const double before = network->score(picks).loss;
+  EXPECT_NEAR(before, 3 * gradient_of(*network, picks).loss, 1e-5);
+  for (float& weight : network->weights()) weight = 0;
+  network->weights_written({});
+  EXPECT_NE(before, network->score(picks).loss);
+  EXPECT_NEAR(network->score(picks).loss, 3 * std::log(5.0), 1e-5);
 }
 
 TEST(NetworkTest, ManyThreadsGetTheBitsOfOne) {
-  Network network(options());
-  const Batch batch(16);
-  const std::size_t elements = network.weights().size();
-  const auto expected = gradient_of(network, batch, elements);
+  const auto network = make();
+  const auto picks = first_picks(16);
+  const auto expected = gradient_of(*network, picks).values;
   std::vector<int> equal(8);
   {
     std::vector<std::jthread> threads;
     for (int& result : equal) {
       threads.emplace_back([&] {
         result = 1;
-        for (int i = 0; i < 20; ++i) result &= gradient_of(network, batch, elements) == expected;
+        for (int i = 0; i < 20; ++i) result &= gradient_of(*network, picks).values == expected;
       });
     }
   }
@@ -108,14 +80,11 @@ TEST(NetworkTest, ManyThreadsGetTheBitsOfOne) {
 }
 
 TEST(NetworkTest, SeedsMakeWeights) {
-  Network one(options());
-  Network same(options());
-  auto other_options = options();
-  other_options.seed = 12;
-  Network other(other_options);
-  const std::vector<float> weights(one.weights().begin(), one.weights().end());
-  EXPECT_TRUE(std::equal(weights.begin(), weights.end(), same.weights().begin()));
-  EXPECT_FALSE(std::equal(weights.begin(), weights.end(), other.weights().begin()));
+  const auto weights = [](Classifier& network) {
+    return std::vector<float>(network.weights().begin(), network.weights().end());
+  };
+  EXPECT_EQ(weights(*make()), weights(*make()));
+  EXPECT_NE(weights(*make()), weights(*make(12)));
 }
 
 }  // namespace
