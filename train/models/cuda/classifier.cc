@@ -53,8 +53,19 @@ at::TensorOptions on(core::Device device) {
   return at::TensorOptions(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)));
 }
 
+/// An array of the device as a tensor that shares its memory.
+at::Tensor view(core::Device device, float* data, at::IntArrayRef shape, at::IntArrayRef strides) {
+  const at::TensorOptions options = on(device).dtype(at::kFloat);
+  return at::for_blob(data, shape)
+      .strides(strides)
+      .options(options)
+      .target_device(options.device())
+      .make_tensor();
+}
+
 /// The same result in every run.
 void be_deterministic() {
+  at::globalContext().lazyInitDevice(at::kCUDA);
   // What cuBLAS asks for; it is looked at when the first product is computed.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
   at::globalContext().setDeterministicAlgorithms(true, false);
@@ -97,7 +108,7 @@ class WorkingWeights {
         strides = {shape[1] * shape[2], shape[2], 1, shape[0] * shape[1] * shape[2]};
       }
       float* const data = values_.data() + begins_[i];
-      leaves.push_back(at::from_blob(data, shape, strides, on(values_.device()).dtype(at::kFloat)));
+      leaves.push_back(view(values_.device(), data, shape, strides));
       leaves.back().set_requires_grad(true);
     }
     return leaves;
@@ -283,7 +294,7 @@ class DeviceClassifier final : public Classifier {
         updated_(device) {
     be_deterministic();
     initialise(options.seed);
-    running_ = at::from_blob(figures_.data(), {figures_.size()}, on(device).dtype(at::kFloat));
+    running_ = view(device, figures_.data(), {figures_.size()}, {1});
     running_parts_ = views(model_->figures(), running_);
     for (int i = 0; i < options.at_once; ++i) {
       lanes_.push_back(std::make_unique<Lane>(device, *model_, working_, options.batch));
