@@ -81,8 +81,8 @@ void Model::add_bias(const std::string& name, std::int64_t outputs, std::int64_t
   add(name + ".bias", {outputs}, positions, 0);
 }
 
-void Model::add_batch_norm(const std::string& name, std::int64_t channels) {
-  add(name + ".scale", {channels}, 1, 1);
+void Model::add_batch_norm(const std::string& name, std::int64_t channels, float scale) {
+  add(name + ".scale", {channels}, 1, scale);
   add(name + ".bias", {channels}, 1, 0);
   figures_.push_back({name + ".mean", {channels}});
   figures_.push_back({name + ".variance", {channels}});

@@ -52,8 +52,9 @@ class Model {
                        std::int64_t outputs, std::int64_t positions);
   void add_linear(const std::string& name, std::int64_t inputs, std::int64_t outputs);
   void add_bias(const std::string& name, std::int64_t outputs, std::int64_t positions);
-  /// NAME.scale and NAME.bias, and the figures NAME.mean and NAME.variance.
-  void add_batch_norm(const std::string& name, std::int64_t channels);
+  /// NAME.scale, which begins with `scale`, and NAME.bias; and the figures NAME.mean and
+  /// NAME.variance.
+  void add_batch_norm(const std::string& name, std::int64_t channels, float scale = 1);
 
  private:
   void add(std::string name, std::vector<std::int64_t> shape, std::int64_t positions, float first);

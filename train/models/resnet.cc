@@ -76,7 +76,9 @@ class ResNet final : public Model {
     add_convolution(name + ".conv1", 3, block.inputs, block.outputs, positions);
     add_batch_norm(name + ".norm1", block.outputs);
     add_convolution(name + ".conv2", 3, block.outputs, block.outputs, positions);
-    add_batch_norm(name + ".norm2", block.outputs);
+    // A block begins as its shortcut alone (Goyal et al., 2017): large batches, whose learning rate
+    // rises fast, diverge in their first steps otherwise.
+    add_batch_norm(name + ".norm2", block.outputs, 0);
     if (!block.is_shortcut_plain()) {
       add_convolution(name + ".shortcut.conv", 1, block.inputs, block.outputs, positions);
       add_batch_norm(name + ".shortcut.norm", block.outputs);

@@ -115,6 +115,8 @@ TEST(CudaClassifierTest, ComputesWhatTheCpuDoes) {
   for (const MakeModel model : {convolutional_model, residual_model}) {
     const auto host = make({}, model);
     const auto device = make(kDevice, model);
+    disturb(*host);
+    disturb(*device);
     const auto picks = varied_picks(kBatch);
     const Gradient expected = gradient_of(*host, picks, true);
     const Gradient found = gradient_of(*device, picks, true);
@@ -132,6 +134,8 @@ TEST(CudaClassifierTest, ComputesBatchesOfOtherSizesWithoutAGraph) {
   for (const MakeModel model : {linear_model, convolutional_model, residual_model}) {
     const auto usual = make(kDevice, model);
     const auto unusual = make(kDevice, model, 1, kBatch + 1);
+    disturb(*usual);
+    disturb(*unusual);
     const auto picks = varied_picks(kBatch);
     const Gradient expected = gradient_of(*usual, picks);
     const Gradient found = gradient_of(*unusual, picks);
@@ -142,6 +146,7 @@ TEST(CudaClassifierTest, ComputesBatchesOfOtherSizesWithoutAGraph) {
 
 TEST(CudaClassifierTest, LanesAndRunsGiveTheSameBits) {
   const auto one = make(kDevice, residual_model);
+  disturb(*one);
   std::vector<Gradient> expected(8);
   std::vector<std::vector<data::Pick>> picks;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -151,6 +156,7 @@ TEST(CudaClassifierTest, LanesAndRunsGiveTheSameBits) {
     expected[i] = gradient_of(*one, picks[i], i == 0);
   }
   const auto several = make(kDevice, residual_model, 3);
+  disturb(*several);
   std::vector<Gradient> found(expected.size());
   {
     std::vector<std::jthread> threads;

@@ -54,6 +54,17 @@ inline Gradient gradient_of(Classifier& classifier, std::span<const data::Pick> 
   return {on_host(gradient.span(), stream), on_host(loss.span(), stream)[0]};
 }
 
+/// Moves all weights a little, so that none is 0, as some are at first.
+inline void disturb(Classifier& classifier) {
+  const auto stream = stream_of(classifier);
+  auto weights = on_host(classifier.weights(), stream);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    weights[i] += 0.2F * std::sin(static_cast<float>(i * i % 977));
+  }
+  from_host(weights, classifier.weights(), stream);
+  classifier.weights_written(stream);
+}
+
 /// The largest error of the gradient of the batch of all of `picks`, against differences of its
 /// loss, over the largest slope.
 inline double worst_slope(Classifier& classifier, std::span<const data::Pick> picks, float step) {
