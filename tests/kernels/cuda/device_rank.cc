@@ -200,7 +200,7 @@ void DeviceRank::expect_same_items(HostRank& host, bool all) {
     if (!all && kind == layout::Selection::Kind::kExact) {
       if (!host.leads()) continue;
     } else if (!all && kind != layout::Selection::Kind::kRandom) {
-      const methods::ChunkRange named = host.named(rank_);
+      const methods::scalecom::ChunkRange named = host.named(rank_);
       const std::int64_t chunks = part.cut.chunks();
       const auto kept = [&](std::int64_t chunk) {
         return part.cut.kept_before(std::clamp<std::int64_t>(chunk - part.first_chunk, 0, chunks));

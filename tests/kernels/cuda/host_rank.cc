@@ -52,10 +52,10 @@ Tensor HostRank::tensor(std::size_t part) {
           shape.parts[part].length};
 }
 
-methods::ChunkRange HostRank::named(int r) const {
+methods::scalecom::ChunkRange HostRank::named(int r) const {
   if (setting.selection.kind == Kind::kRandom) return {};
   if (!setting.sharded) {
-    return step % setting.size == r ? shape.whole() : methods::ChunkRange{};
+    return step % setting.size == r ? shape.whole() : methods::scalecom::ChunkRange{};
   }
   const comm::Share share =
       comm::share(shape.chunks, setting.size, static_cast<int>((r + step) % setting.size));
@@ -101,10 +101,10 @@ bool HostRank::lead(std::size_t part, std::int64_t first, std::int64_t last) {
 
 void HostRank::first_pass() {
   bool finite = true;
-  const methods::ChunkRange mine = named(rank);
+  const methods::scalecom::ChunkRange mine = named(rank);
   const bool exact = setting.selection.kind == Kind::kExact;
   for (std::size_t p = 0; p < shape.parts.size(); ++p) {
-    const methods::BucketShape::Part& part = shape.parts[p];
+    const methods::scalecom::Shape::Part& part = shape.parts[p];
     const std::int64_t chunks = exact ? 0 : part.cut.chunks();
     const std::int64_t first = std::clamp<std::int64_t>(mine.first - part.first_chunk, 0, chunks);
     const std::int64_t last = std::clamp<std::int64_t>(mine.last - part.first_chunk, 0, chunks);

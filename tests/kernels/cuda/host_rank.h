@@ -7,7 +7,7 @@
 
 #include "scalecom/kernels/cuda/step.h"
 #include "scalecom/layout/layout.h"
-#include "scalecom/methods/bucket_shape.h"
+#include "scalecom/methods/scalecom/shape.h"
 #include "tests/kernels/fixture.h"
 
 namespace scalecom::kernels::testing {
@@ -46,13 +46,13 @@ class HostRank {
   bool leads() const { return !setting.sharded && step % setting.size == rank; }
   cuda::Naming naming() const;
   /// The chunks that rank `r` names.
-  methods::ChunkRange named(int r) const;
+  methods::scalecom::ChunkRange named(int r) const;
   Tensor tensor(std::size_t part);
   float& flag() { return message.back(); }
 
   Setting setting;
   int rank;
-  methods::BucketShape shape;
+  methods::scalecom::Shape shape;
   std::int64_t elements = 0;
   std::int64_t step = 0;
 
