@@ -6,7 +6,7 @@ import pathlib
 import shlex
 import struct
 
-from program import PROGRAM, expect_ok, expect_refused, run, run_tests
+from program import PROGRAM, expect_ok, expect_refused, run, run_tests, write_cifar10
 
 TRAIN = ("train", "--task", "synthetic", "--method", "dense")
 
@@ -165,15 +165,6 @@ def test_fashion_mnist_files(folder):
     expect_refused(train(folder / "nowhere"), "nowhere", "missing")
     assert not (folder / "run").exists()
     expect_ok(train(write_fashion_mnist(folder / "whole")))
-
-
-def write_cifar10(folder, **changes):
-    """Three pictures a file; some of the files as `changes` has them."""
-    folder.mkdir(parents=True)
-    for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
-        content = changes.get(name, b"".join(bytes([i]) + bytes(range(256)) * 12 for i in range(3)))
-        if content is not None:
-            (folder / f"{name}.bin").write_bytes(content)
 
 
 def test_cifar10_files(folder):

@@ -6,7 +6,7 @@ import signal
 import time
 
 from program import (MPIRUN, PROGRAM, checkpoints, expect_job_refused, expect_ok, expect_same_run,
-                     mpirun, run, run_tests, start, wait_for)
+                     mpirun, run, run_tests, start, wait_for, write_cifar10)
 
 SCALECOM = "scalecom,rate=20,beta=0.1,warmup=10"
 
@@ -21,6 +21,16 @@ def test_any_division_gives_the_same_bits(folder):
         done = expect_ok(mpirun((processes, *train(folder / f"mpi{processes}", "--json", "-"))))
         assert json.loads(done.stdout)["learners"] == 4
         expect_same_run(folder / "alone", folder / f"mpi{processes}")
+
+
+def test_every_process_has_the_figures_of_learner_0(folder):
+    """Batch norm's running figures are learner 0's, and all processes take part in the evaluation."""
+    write_cifar10(folder / "data")
+    command = (PROGRAM, "train", "--task", "cifar10", "--data", folder / "data", "--learners", 2,
+               "--batch", 2, "--steps", 2, "--method", "dense", "--out")
+    expect_ok(run(*command[1:], folder / "alone"))
+    expect_ok(mpirun((2, *command, folder / "mpi")))
+    expect_same_run(folder / "alone", folder / "mpi")
 
 
 def test_a_run_may_be_resumed_with_another_division(folder):

@@ -100,6 +100,15 @@ def expect_same_run(one, other):
     assert metrics(one) == metrics(other)
 
 
+def write_cifar10(folder, **changes):
+    """Three pictures a file; some of the files as `changes` has them."""
+    folder.mkdir(parents=True)
+    for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
+        content = changes.get(name, b"".join(bytes([i]) + bytes(range(256)) * 12 for i in range(3)))
+        if content is not None:
+            (folder / f"{name}.bin").write_bytes(content)
+
+
 def run_tests(tests):
     failed = 0
     for name, test in list(tests.items()):

@@ -43,6 +43,7 @@ TEST(CheckpointTest, ModelComesBackToTheBit) {
     replica->weights()[i] = std::ldexp(-1.2345F, -static_cast<int>(i) * 20);  // subnormals too
     replica->momentum()[i] = i == 0 ? NAN : static_cast<float>(i);
   }
+  for (std::size_t i = 0; i < 4; ++i) replica->figures()[i] = 0.1F * static_cast<float>(i);
   write_model(folder / "", *replica, 3);
   const auto other = make_replica();
   read_model(folder / "", *other);
@@ -51,6 +52,7 @@ TEST(CheckpointTest, ModelComesBackToTheBit) {
   };
   EXPECT_TRUE(same(replica->weights(), other->weights()));
   EXPECT_TRUE(same(replica->momentum(), other->momentum()));
+  EXPECT_TRUE(same(replica->figures(), other->figures()));
 }
 
 TEST(CheckpointTest, DamagedModelsAreRefused) {

@@ -20,6 +20,8 @@ class LineTask final : public Task {
   std::int64_t test_samples() const override { return 10; }
   std::span<const scalecom::layout::Tensor> tensors() const override { return tensors_; }
   std::span<float> weights() override { return weights_; }
+  std::span<const scalecom::layout::Tensor> figures() const override { return figures_; }
+  std::span<float> figure_values() override { return figure_values_; }
 
   void gradients(std::span<Shard> shards) const override {
     for (Shard& shard : shards) {
@@ -37,6 +39,8 @@ class LineTask final : public Task {
  private:
   std::vector<scalecom::layout::Tensor> tensors_{{"a", {2, 3}}, {"b", {2}}};
   std::vector<float> weights_ = std::vector<float>(8, 1);
+  std::vector<scalecom::layout::Tensor> figures_{{"n.mean", {2}}, {"n.variance", {2}}};
+  std::vector<float> figure_values_ = std::vector<float>(4, 1);
 };
 
 }  // namespace train

@@ -39,9 +39,11 @@ auto translated(core::Device device, const Body& body) {
   try {
     return body();
   } catch (const c10::OutOfMemoryError& error) {
-    const std::string text = error.what_without_backtrace();
-    throw core::DeviceError(core::concat("[train] ", core::to_string(device), ": ",
-                                         text.substr(0, text.find(" free.") + 5),
+    // "Tried to allocate 2.00 GiB. GPU 0 has a total capacity of ... is free." and much advice.
+    std::string text = error.what_without_backtrace();
+    const std::size_t advice = text.find(". Process ");
+    if (advice != std::string::npos) text.resize(advice);
+    throw core::DeviceError(core::concat("[train] ", core::to_string(device), ": ", text,
                                          "; fewer --threads or a smaller --batch need less"));
   } catch (const c10::Error& error) {
     throw core::DeviceError(
