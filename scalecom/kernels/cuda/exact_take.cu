@@ -3,7 +3,7 @@
 #include "scalecom/kernels/cuda/grid.cuh"
 #include "scalecom/kernels/cuda/policy.h"
 #include "scalecom/kernels/cuda/radix.cuh"
-#include "scalecom/kernels/cuda/tile.cuh"
+#include "scalecom/kernels/cuda/sift.cuh"
 
 // The passes of an exact selection over its bitmaps. They read the keys that are still in doubt,
 // few unless many are equal, and no others.
@@ -15,70 +15,31 @@ constexpr int kThreads = Policy::kWordThreads;
 constexpr int kThirdBins = 1 << Policy::kThirdBits;
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffffU;
-constexpr int kTileWords = policy::FirstPass::kRunElements / 32;
-constexpr int kLaneWords = kTileWords / kWarp;
 static_assert(kTileWords == kThreads, "a word a thread where a block takes a tile");
-static_assert(kLaneWords == 8, "two vectors a lane where a warp takes a tile");
 
-// The words of one lane, where a warp looks at a tile.
-struct LaneWords {
-  __device__ LaneWords(const std::uint32_t* d_words, std::int64_t first) {
-    const auto* d_vectors = reinterpret_cast<const uint4*>(d_words + first);
-    low = d_vectors[0];
-    high = d_vectors[1];
-  }
-
-  __device__ bool any() const {
-    return (low.x | low.y | low.z | low.w | high.x | high.y | high.z | high.w) != 0;
-  }
-  __device__ int count() const {
-    return __popc(low.x) + __popc(low.y) + __popc(low.z) + __popc(low.w) + __popc(high.x) +
-           __popc(high.y) + __popc(high.z) + __popc(high.w);
-  }
-
-  uint4 low;
-  uint4 high;
-};
-
-// A tile of a warp: its number, and the lane's first word in the bitmaps.
-struct WarpTile {
-  __device__ explicit WarpTile(std::int64_t first_tile)
-      : number(first_tile + static_cast<std::int64_t>(threadIdx.x) / kWarp),
-        lane(static_cast<int>(threadIdx.x) % kWarp),
-        first_word(number * kTileWords + lane * kLaneWords) {}
-
-  std::int64_t number;
-  int lane;
-  std::int64_t first_word;
-};
-
-// Looks at the keys in doubt among a lane's words: those whose bits from `shift` on are over the
+// Settles what it can of the entries in doubt: those whose bits from `shift` on are over the
 // threshold's are marked above, those under it no more; same(key) is called for the rest.
 template <typename Type, typename Same>
 __device__ void sort_out(const Pass& pass, const WarpTile& where, int shift,
                          std::uint32_t threshold, Same same) {
-  const Tile& tile = pass.tables.d_tiles[where.number];
-  for (int k = 0; k < kLaneWords; ++k) {
-    const int first = 32 * (where.lane * kLaneWords + k);
-    const auto* d_grad = gradient<Type>(pass, tile.grad) + first;
-    const float* d_memory = tile.d_memory + first;
-    const std::uint32_t word = pass.tables.d_equal[where.first_word + k];
-    std::uint32_t above = 0;
-    std::uint32_t equal = word;
-    for (std::uint32_t left = word; left != 0; left &= left - 1) {
-      const int bit = __ffs(static_cast<int>(left)) - 1;
-      const std::uint32_t key =
-          magnitude_bits(to_send(pass, Type::load(d_grad[bit]), d_memory[bit]));
-      if (key >> shift == threshold) {
-        same(key);
-        continue;
-      }
-      equal &= ~(1U << bit);
-      if (key >> shift > threshold) above |= 1U << bit;
-    }
-    if (equal != word) pass.tables.d_equal[where.first_word + k] = equal;
-    if (above != 0) pass.tables.d_above[where.first_word + k] |= above;
-  }
+  const Tables& tables = pass.tables;
+  sift<Type>(
+      pass, where,
+      [&](std::uint32_t key) {
+        const std::uint32_t bits = key >> shift;
+        if (bits == threshold) same(key);
+        return bits == threshold  ? Verdict::kSame
+               : bits > threshold ? Verdict::kAbove
+                                  : Verdict::kUnder;
+      },
+      [&](std::int64_t word, std::uint32_t marked, std::uint32_t above, std::uint32_t equal) {
+        if (equal != marked) tables.d_equal[word] = equal;
+        if (above != 0) tables.d_above[word] |= above;
+      });
+}
+
+__device__ WarpTile tile_of_warp() {
+  return WarpTile(std::int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp);
 }
 
 // Leaves in doubt what differs in the last bits at most, and counts it by those.
@@ -89,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) exact_refine_kernel(const __grid_con
   const Threshold threshold = tables.d_state->threshold[1];
   if (threadIdx.x < kThirdBins) histogram[threadIdx.x] = 0;
   __syncthreads();
-  const WarpTile where(std::int64_t{blockIdx.x} * (kThreads / kWarp));
+  const WarpTile where = tile_of_warp();
   if (where.number < tables.tiles && LaneWords(tables.d_equal, where.first_word).any()) {
     sort_out<Type>(pass, where, Policy::kThirdBits, threshold.bits,
                    [&](std::uint32_t key) { atomicAdd(&histogram[key & (kThirdBins - 1)], 1U); });
@@ -137,16 +98,16 @@ template <typename Type>
 __global__ void __launch_bounds__(kThreads) exact_decide_kernel(const __grid_constant__ Pass pass) {
   const Tables& tables = pass.tables;
   const Threshold threshold = tables.d_state->threshold[2];
-  const WarpTile where(std::int64_t{blockIdx.x} * (kThreads / kWarp));
+  const WarpTile where = tile_of_warp();
   if (where.number < tables.tiles) {
     if (LaneWords(tables.d_equal, where.first_word).any()) {
       sort_out<Type>(pass, where, 0, threshold.bits, [](std::uint32_t) {});
     }
-    const int above = LaneWords(tables.d_above, where.first_word).count();
-    const int equal = LaneWords(tables.d_equal, where.first_word).count();
-    const std::uint32_t all_above = __reduce_add_sync(kAllLanes, static_cast<unsigned>(above));
-    const std::uint32_t all_equal = __reduce_add_sync(kAllLanes, static_cast<unsigned>(equal));
-    if (where.lane == 0) tables.d_tile_counts[where.number] = counts_of(all_above, all_equal);
+    const unsigned above =
+        __reduce_add_sync(kAllLanes, LaneWords(tables.d_above, where.first_word).count());
+    const unsigned equal =
+        __reduce_add_sync(kAllLanes, LaneWords(tables.d_equal, where.first_word).count());
+    if (where.lane == 0) tables.d_tile_counts[where.number] = counts_of(above, equal);
   }
   if (is_last_block(tables.d_state)) scan_tile_counts(tables);
 }

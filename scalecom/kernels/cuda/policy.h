@@ -44,6 +44,10 @@ struct Exact {
   /// Of the kernels that look at bitmaps.
   static constexpr int kWordThreads = FirstPass::kThreads;
   static constexpr int kScanItems = 8;
+  /// The first pass marks keys from so many bins under the last step's threshold on, and the second
+  /// looks at those alone where the guess was right and they are at most one element in so many.
+  static constexpr std::uint32_t kGuessMargin = 2;
+  static constexpr std::int64_t kMarkedOneIn = 16;
 };
 
 /// A thread an item, or a byte of packed offsets.
@@ -54,7 +58,7 @@ struct Items {
 /// Zero and scatter, by blocks that stay for several tiles.
 struct Finish {
   static constexpr int kThreads = 256;
-  static constexpr int kBlocksPerProcessor = 8;
+  static constexpr int kBlocksPerProcessor = 5;
 };
 
 struct Elementwise {

@@ -54,7 +54,8 @@ struct State {
   std::uint32_t blocks_done = 0;  ///< of the launch under way
   std::uint32_t refused = 0;      ///< a sum is not finite
   std::uint32_t damaged = 0;      ///< the offsets were
-  Threshold threshold[3];         ///< after each pass of an exact selection
+  Threshold threshold[3];         ///< after each pass of an exact selection, kept for the next step
+  std::uint32_t marked_ahead = 0;  ///< the first pass has marked all that may be among the largest
 };
 
 /// Device addresses, and how much lies there; passed to kernels by value.

@@ -111,7 +111,7 @@ __device__ void visit_tile(const Pass& pass, const Tile& tile, Visit visit) {
   if (takes_vectors<Type>(d_grad, tile.d_memory)) {
     visit_groups<Type, kUpdate, kThreads, kUnroll, 4>(pass, d_grad, tile.d_memory, elements, visit);
   } else {
-    visit_groups<Type, kUpdate, kThreads, 4 * kUnroll, 1>(pass, d_grad, tile.d_memory, elements,
+    visit_groups<Type, kUpdate, kThreads, 3 * kUnroll, 1>(pass, d_grad, tile.d_memory, elements,
                                                           visit);
   }
 }
