@@ -34,8 +34,8 @@ void lead(const Pass& pass, cudaStream_t stream) {
 
 // Whether a follower's whole pass is left to take().
 bool defers(const Pass& pass) {
-  return pass.step.defer && pass.step.naming == Naming::kNone &&
-         pass.tables.kind == Kind::kLargest && pass.tables.long_chunks == 0;
+  return pass.step.naming == Naming::kNone && pass.tables.kind == Kind::kLargest &&
+         pass.tables.long_chunks == 0;
 }
 
 // Of a step that defers the rest: the dense slices.

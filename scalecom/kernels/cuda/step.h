@@ -62,10 +62,6 @@ struct Step {
   Filter filter;
   core::DType values = core::DType::kFloat32;
   Naming naming = Naming::kNone;
-  /// kNone: first_pass() leaves the compressed tensors to take(), which then goes over them once,
-  /// knowing the entries. That is less work in all, but all of it comes after the offsets. Where a
-  /// selection or a long chunk does not allow it, this changes nothing.
-  bool defer = false;
   int rank = 0;
   int size = 1;
   std::uint64_t seed = 0;  ///< of a random selection
@@ -100,6 +96,10 @@ class Bucket {
   /// before and packed offsets are written, the memory is settled. A random selection draws and
   /// takes all of its entries. Dense slices go into the message, times 1 / size; the flag is set or
   /// cleared. The gradient stays, but for what is not finite, which becomes 0.
+  ///
+  /// Where the largest of each chunk is sent and none is named here, the compressed tensors are
+  /// left to take(), which goes over them once, knowing the entries: fetching those one by one
+  /// afterwards would cost more than half of the pass again.
   void first_pass(const Step& step, const core::Stream& stream) const;
 
   /// The offsets that other ranks named are unpacked, and their entries taken. Bytes that cannot be

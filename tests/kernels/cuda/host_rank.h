@@ -21,7 +21,6 @@ struct Setting {
   Filter filter{0.25F, 1.0F};
   int size = 1;
   bool sharded = false;
-  bool defer = false;  ///< on the device
   std::uint64_t seed = 77;
 
   /// In a bucket one after the other.
