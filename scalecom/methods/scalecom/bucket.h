@@ -53,8 +53,8 @@ class Bucket {
   /// After captured steps were replayed: `steps` are done.
   virtual void replayed(std::int64_t steps) { turn_.step = steps - 1; }
 
-  /// What the books of check=conserve look at, in host memory: the gradient, the memories, and the
-  /// items in their order by part. Waits for a GPU.
+  /// What the books of check=conserve look at, in host memory: the gradient, the memories and, from
+  /// take() on, the items in their order by part. Waits for a GPU.
   struct View {
     std::vector<kernels::Tensor> tensors;
     std::vector<std::int64_t> first_items;  ///< of each part, and the end of the last

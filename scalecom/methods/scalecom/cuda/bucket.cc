@@ -87,8 +87,9 @@ class CudaBucket final : public Bucket {
   std::optional<kernels_cuda::Bucket> kernels_;
   kernels_cuda::Step step_;
   std::int64_t device_step_ =
-      -1;             // what number_ will be once all that was put on the stream is done
-  float factor_ = 1;  // of the last finish()
+      -1;               // what number_ will be once all that was put on the stream is done
+  float factor_ = 1;    // of the last finish()
+  bool named_ = false;  // whether the offsets are those of this step
 
   // Host copies for view().
   struct Copies {
@@ -124,6 +125,7 @@ void CudaBucket::on_begin() {
   }
   device_step_ = step();
   factor_ = 1;
+  named_ = false;
   step_.d_grad = grad_.data;
   step_.dtype = grad_.dtype;
   step_.filter = options_.filter();
@@ -152,6 +154,7 @@ void CudaBucket::first_pass() {
 }
 
 void CudaBucket::take() {
+  named_ = true;
   const bool nothing_to_take = !options_.sends_offsets() ||
                                step_.naming == kernels_cuda::Naming::kAll ||
                                (sharded() && turn_.size == 1);
@@ -195,7 +198,7 @@ Bucket::View CudaBucket::view() {
            grad_.elements * core::size_of(grad_.dtype));
   download(positions_.data(), copies_.positions, shape_.items);
   download(message_.data(), copies_.values, shape_.items);
-  if (shape_.exact) download(packed_.data(), copies_.packed, shape_.offset_bytes());
+  if (shape_.exact && named_) download(packed_.data(), copies_.packed, shape_.offset_bytes());
   copies_.memories.resize(shape_.parts.size());
   for (std::size_t i = 0; i < shape_.parts.size(); ++i) {
     download<float>(kernel_shape_.parts[i].d_memory, copies_.memories[i], shape_.parts[i].length);
@@ -211,7 +214,7 @@ Bucket::View CudaBucket::view() {
   }
   view.first_items.push_back(shape_.items);
   // How many items a part has in this step, only the offsets that crossed the network tell here.
-  if (shape_.exact) {
+  if (shape_.exact && named_) {
     host::unpack_exact(shape_, copies_.packed, copies_.positions.data(), view.first_items);
   }
   if (factor_ != 1.0F) {
