@@ -5,11 +5,21 @@
 # refuses a machine without the CUDA toolkit, which compiling and running on the CPU does not need.
 if(Torch_DIR)
   get_filename_component(torch_root ${Torch_DIR}/../../.. ABSOLUTE)
+elseif(SCALECOM_PYTHON)
+  # That of the Python which the extension is for, even where pip builds apart from its packages.
+  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+  execute_process(COMMAND ${Python_EXECUTABLE} -c "import sysconfig; print(sysconfig.get_path('purelib'))"
+                  OUTPUT_VARIABLE site_packages OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(torch_root ${site_packages}/torch)
 else()
   file(GLOB torch_roots ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
   list(POP_FRONT torch_roots torch_root)
 endif()
 if(NOT EXISTS "${torch_root}/include/torch/csrc/api/include/torch/torch.h")
+  if(SCALECOM_PYTHON)
+    message(FATAL_ERROR "torch is not installed in ${torch_root}. Install torch 2.11 to 2.13 first: "
+                        "the extension is built for the torch that it will run with.")
+  endif()
   message(FATAL_ERROR "libtorch was not found. `make setup` installs it into .venv; Torch_DIR names "
                       "another one; SCALECOM_PROGRAM=OFF builds the library alone.")
 endif()

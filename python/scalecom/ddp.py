@@ -1,0 +1,216 @@
+"""ScaleCom in stock DistributedDataParallel."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from os import PathLike, fspath
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from scalecom import _core
+from scalecom.flops import count_on_first_forward
+
+_log = logging.getLogger("scalecom")
+
+
+def register(
+    ddp: DistributedDataParallel,
+    method: str = "scalecom",
+    *,
+    rates: str | None = None,
+    deadline: timedelta = timedelta(minutes=30),
+) -> State:
+    """Makes `method` the way in which `ddp` takes the mean of its gradients.
+
+    Args:
+        ddp: A DistributedDataParallel module that has no communication hook yet.
+        method: A method and its options, such as "scalecom,rate=100,beta=0.1,warmup=500", "dense" or
+            "half,values=bf16". `scalecom.methods()` lists the methods, `scalecom.options(name)` what
+            each understands.
+        rates: How tensors get their rates: "uniform", "flops" (measured in the first step), "paper",
+            or patterns of parameter names, "fc*:400;conv?.weight:25;embed*:dense". The same as the
+            option `rates` of the method.
+        deadline: The longest that a step waits for the other ranks.
+
+    Returns:
+        The state, to be saved with the model: it holds what was not sent yet.
+
+    Every rank calls this with the same arguments. It is one call for a module's life.
+    """
+    if not isinstance(ddp, DistributedDataParallel):
+        raise TypeError(
+            f"scalecom.register takes a DistributedDataParallel module, not a {type(ddp).__name__}: "
+            "wrap the model in torch.nn.parallel.DistributedDataParallel first"
+        )
+    spec = method if rates is None else f"{method},rates={rates}"
+    names, parameters = _trained_parameters(ddp)
+    if any(p.is_cuda for p in parameters) and not _core.has_cuda():
+        raise ValueError(
+            "the model is on a GPU, and this scalecom was built without CUDA: install it where the "
+            "CUDA toolkit and a CUDA build of torch are"
+        )
+    group = _own_group(ddp.process_group, deadline)
+    core = _core.Ddp(spec, names, parameters, group, deadline.total_seconds())
+    _check_no_hook(ddp)
+    core.register(ddp.reducer)
+    if core.wants_flops():
+        count_on_first_forward(ddp.module, names, core.set_flops)
+    state = State(core, names, parameters, group)
+    state._announce()
+    return state
+
+
+class State:
+    """What a method remembers, and what it has done. Made by `register`."""
+
+    def __init__(
+        self, core: _core.Ddp, names: list[str], parameters: list[torch.Tensor], group: Any
+    ) -> None:
+        self._core = core
+        self._names = names
+        self._sizes = {n: p.numel() for n, p in zip(names, parameters, strict=True)}
+        self._group = group  # which lives as long as this does
+
+    @property
+    def method(self) -> str:
+        """The method with all its options."""
+        return self._core.spec()
+
+    @property
+    def steps(self) -> int:
+        """Steps done so far."""
+        return self._core.steps()
+
+    def configure(self, settings: str) -> None:
+        """Other options from now on, between two steps and on every rank: "rate=400,beta=0.3"."""
+        self._core.configure(settings)
+
+    def undo(self) -> None:
+        """Takes the last step back, on every rank: for a step whose gradient is not used."""
+        self._core.undo()
+
+    def state_dict(self) -> dict[str, Any]:
+        """This rank's memories, for torch.save or torch.distributed.checkpoint.
+
+        Memories differ from rank to rank, so their keys begin with the rank's number; keep those of
+        all ranks.
+        """
+        rank, world = dist.get_rank(self._group), dist.get_world_size(self._group)
+        state: dict[str, Any] = {"method": self.method, "steps": self.steps, "world": world}
+        for name, memory in self._core.memories().items():
+            state[f"rank{rank}.{name}"] = memory
+        return state
+
+    def load_state_dict(self, *states: dict[str, Any]) -> None:
+        """Takes back what state_dict() gave: this rank's own, or, where the number of ranks is
+        another one, those of all former ranks. Then every rank gets the mean of their memories,
+        which keeps what is still to be sent.
+
+        Raises ValueError, and changes nothing, where a memory is missing, or not this model's.
+        """
+        merged: dict[str, Any] = {}
+        for state in states:
+            merged.update(state)
+        for key in ("method", "steps", "world"):
+            if key not in merged:
+                raise ValueError(f"this is no state of scalecom: it has no '{key}'")
+        former = int(merged["world"])
+        world, rank = dist.get_world_size(self._group), dist.get_rank(self._group)
+        ranks = [rank] if former == world else range(former)
+        memories = [self._memories_of(merged, r) for r in ranks]
+        mean = {
+            name: torch.stack([one[name] for one in memories]).mean(0) if len(memories) > 1 else own
+            for name, own in memories[0].items()
+        }
+        self._core.restore(int(merged["steps"]), mean)
+
+    def _memories_of(self, merged: dict[str, Any], rank: int) -> dict[str, torch.Tensor]:
+        prefix = f"rank{rank}."
+        found = {k.removeprefix(prefix): v for k, v in merged.items() if k.startswith(prefix)}
+        if not found and int(merged["steps"]) > 0 and any(k.startswith("rank") for k in merged):
+            raise ValueError(
+                f"the memories of rank {rank} are missing: error feedback would be lost; give the "
+                f"states of all {merged['world']} ranks"
+            )
+        for name, memory in found.items():
+            if name not in self._sizes:
+                raise ValueError(f"the state has a memory of '{name}', which this model has not")
+            if memory.numel() != self._sizes[name]:
+                raise ValueError(
+                    f"parameter '{name}' has {self._sizes[name]} elements and its memory "
+                    f"{memory.numel()}: this is the state of another model"
+                )
+        return found
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Writes the memories of all ranks into a folder, as safetensors files; every rank calls it."""
+        self._core.save(fspath(folder))
+
+    def load(self, folder: str | PathLike[str]) -> None:
+        """Reads such a folder, of any number of ranks; every rank calls it."""
+        self._core.load(fspath(folder))
+
+    def stats(self) -> dict[str, float]:
+        """Bytes that this rank has sent and received, what dense float32 gradients would have sent, and
+        the norm of the memory."""
+        traffic = self._core.traffic().values()
+        sent, received = sum(t[0] for t in traffic), sum(t[1] for t in traffic)
+        world = dist.get_world_size(self._group)
+        dense = self.steps * 4 * sum(self._sizes.values()) * 2 * (world - 1) / world
+        squares = sum(float(m.double().square().sum()) for m in self._core.memories().values())
+        return {
+            "steps": self.steps,
+            "bytes_sent": sent,
+            "bytes_received": received,
+            "effective_rate": dense / sent if sent else float("nan"),
+            "memory_norm": squares**0.5,
+        }
+
+    def _announce(self) -> None:
+        if dist.get_rank(self._group) != 0:
+            return
+        if self._core.wants_flops():
+            _log.info("%s: rates follow from the FLOPs of the first step", self.method)
+            return
+        rates = self._core.rates()
+        sizes = list(self._sizes.values())
+        packed = [(s, r) for s, r in zip(sizes, rates, strict=True) if r > 1]
+        elements = sum(s for s, _ in packed)
+        _log.info(
+            "%s: %d of %d parameters compressed, %.1f%% of %d elements; %d elements travel dense",
+            self.method, len(packed), len(sizes), 100 * elements / max(1, sum(sizes)), sum(sizes),
+            sum(sizes) - elements,
+        )
+
+
+def _trained_parameters(ddp: DistributedDataParallel) -> tuple[list[str], list[torch.Tensor]]:
+    ignored = getattr(ddp, "parameters_to_ignore", set())
+    named = [
+        (name, p)
+        for name, p in ddp.module.named_parameters()
+        if p.requires_grad and name not in ignored
+    ]
+    return [name for name, _ in named], [p for _, p in named]
+
+
+def _own_group(group: Any, deadline: timedelta) -> Any:
+    """The same ranks once more, so that nobody else's calls get between ours."""
+    ranks = dist.get_process_group_ranks(group)
+    backend = dist.get_backend(group)
+    if backend == "nccl":
+        backend = "cpu:gloo,cuda:nccl"  # what the ranks agree on is in host memory
+    local = len(ranks) != dist.get_world_size()
+    return dist.new_group(
+        ranks, timeout=deadline, backend=backend, use_local_synchronization=local
+    )
+
+
+def _check_no_hook(ddp: DistributedDataParallel) -> None:
+    if getattr(ddp, "_comm_hooks", None):
+        raise ValueError(
+            "this DistributedDataParallel has a communication hook already; it takes one in its life"
+        )

@@ -1,0 +1,149 @@
+#include "scalecom/torch/ddp.h"
+
+#include <utility>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/torch/on_stream.h"
+#include "scalecom/torch/side_stream.h"
+
+namespace scalecom::torch {
+namespace {
+
+using Future = c10::ivalue::Future;
+
+class Hook final : public c10d::CppCommHookInterface<std::shared_ptr<Ddp>> {
+ public:
+  using CppCommHookInterface::CppCommHookInterface;
+  c10::intrusive_ptr<Future> runHook(c10d::GradBucket& bucket) override {
+    return state_->reduce(bucket);
+  }
+};
+
+c10::intrusive_ptr<Future> make_future(const at::Tensor& tensor) {
+  std::vector<at::Device> devices;
+  if (tensor.is_cuda()) devices.push_back(tensor.device());
+  return c10::make_intrusive<Future>(c10::TensorType::get(), devices);
+}
+
+}  // namespace
+
+Ddp::Ddp(const std::string& spec, std::vector<Parameter> parameters,
+         std::unique_ptr<comm::Communicator> communicator)
+    : parameters_(std::move(parameters)),
+      communicator_(std::move(communicator)),
+      method_(methods::make(spec)) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const auto& [name, tensor] = parameters_[i];
+    if (!by_tensor_.emplace(tensor.unsafeGetTensorImpl(), i).second) {
+      throw core::UsageError(core::concat("[torch] parameter '", name, "' stands twice"));
+    }
+    tensors_.push_back({name, tensor.sizes().vec()});
+  }
+  const bool on_gpu = !parameters_.empty() && parameters_.front().tensor.is_cuda();
+  stream_ = on_gpu ? side_stream(core::Device::cuda(parameters_.front().tensor.get_device()))
+                   : core::Stream::worker();
+  if (!wants_flops()) plan();  // so that what is wrong with the rates is known at once
+}
+
+void Ddp::register_with(c10d::Reducer& reducer) {
+  try {
+    reducer.register_comm_hook(std::make_unique<Hook>(shared_from_this()));
+  } catch (const c10::Error&) {
+    throw core::UsageError(
+        "[register] this DistributedDataParallel has a communication hook already; it takes one in "
+        "its life");
+  }
+}
+
+bool Ddp::wants_flops() const {
+  const layout::RatePolicy policy = method_->rate_policy();
+  return policy.kind == layout::RatePolicy::Kind::kFlops ||
+         policy.kind == layout::RatePolicy::Kind::kPaper;
+}
+
+void Ddp::set_flops(std::vector<double> flops_per_gradient) {
+  if (flops_per_gradient.size() != tensors_.size()) {
+    throw core::UsageError(core::concat("[torch] ", flops_per_gradient.size(),
+                                        " figures of FLOPs for ", tensors_.size(), " parameters"));
+  }
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    tensors_[i].flops_per_gradient = flops_per_gradient[i];
+  }
+}
+
+// Made once, from the first rank's FLOPs where they matter: mini-batches may differ from rank to
+// rank, rates may not.
+const layout::RatePlan& Ddp::plan() {
+  if (plan_) return *plan_;
+  if (wants_flops()) {
+    std::vector<double> flops;
+    for (const layout::Tensor& tensor : tensors_) flops.push_back(tensor.flops_per_gradient);
+    communicator_->broadcast(std::as_writable_bytes(std::span(flops)), 0);
+    set_flops(std::move(flops));
+  }
+  plan_ = std::make_unique<layout::RatePlan>(tensors_, method_->rate_policy());
+  return *plan_;
+}
+
+std::vector<double> Ddp::rates() {
+  if (wants_flops() && !plan_) {
+    throw core::UsageError("[torch] rates by FLOPs are known from the first step on");
+  }
+  std::vector<double> rates;
+  for (const layout::Tensor& tensor : tensors_) rates.push_back(plan().rate_of(tensor.name));
+  return rates;
+}
+
+const layout::Layout& Ddp::layout_of(c10d::GradBucket& bucket) {
+  std::vector<std::size_t> members;
+  for (const at::Tensor& parameter : bucket.getParameters()) {
+    const auto found = by_tensor_.find(parameter.unsafeGetTensorImpl());
+    if (found == by_tensor_.end()) {
+      throw core::UsageError(
+          "[torch] DDP brings a gradient of a parameter that the module did not have when the "
+          "method was registered");
+    }
+    members.push_back(found->second);
+  }
+  const auto found = layouts_.find(members);
+  if (found != layouts_.end()) return found->second;
+  std::vector<layout::Tensor> tensors;
+  for (const std::size_t member : members) tensors.push_back(tensors_[member]);
+  return layouts_.emplace(std::move(members), plan().bucket(tensors)).first->second;
+}
+
+c10::intrusive_ptr<Future> Ddp::reduce(c10d::GradBucket& bucket) {
+  const at::Tensor tensor = bucket.getBuffer();
+  const auto future = make_future(tensor);
+  if (stream_.device().is_cuda()) {
+    wait_for_current(stream_);
+    const OnStream on_stream(stream_);
+    try {
+      reduce_now(tensor, layout_of(bucket));
+      future->markCompleted(tensor);
+    } catch (const std::exception&) {
+      future->setError(std::current_exception());
+    }
+    return future;
+  }
+  // Bucket objects do not outlive this call; what is needed of them does.
+  const auto self = shared_from_this();
+  auto copy = std::make_shared<c10d::GradBucket>(bucket);
+  static_cast<void>(stream_.run([self, tensor, copy, future] {
+    try {
+      self->reduce_now(tensor, self->layout_of(*copy));
+      future->markCompleted(tensor);
+    } catch (const std::exception&) {
+      future->setError(std::current_exception());
+    }
+  }));
+  return future;
+}
+
+void Ddp::reduce_now(const at::Tensor& tensor, const layout::Layout& layout) {
+  method_->reduce(buffer_of(tensor), layout, *communicator_,
+                  tensor.is_cuda() ? stream_ : core::Stream());
+}
+
+}  // namespace scalecom::torch

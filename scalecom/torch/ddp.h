@@ -1,0 +1,70 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <vector>
+
+#include "scalecom/comm/communicator.h"
+#include "scalecom/layout/rates.h"
+#include "scalecom/methods/method.h"
+
+namespace scalecom::torch {
+
+/// A method at work in one DistributedDataParallel module: its buckets become layouts by the names
+/// of their parameters, whatever the buckets are and however often they are cut anew.
+///
+/// On the CPU a worker thread reduces bucket after bucket, in the order in which DDP brings them,
+/// which is the same on all ranks; DDP's own thread, which holds a lock, never waits. On a GPU all
+/// is put on a stream of its own. The other calls come between steps.
+class Ddp : public std::enable_shared_from_this<Ddp> {
+ public:
+  struct Parameter {
+    std::string name;
+    at::Tensor tensor;
+  };
+
+  /// The model's parameters, in its own order; UsageError for a name or a tensor that stands twice,
+  /// and for what methods::make refuses.
+  Ddp(const std::string& spec, std::vector<Parameter> parameters,
+      std::unique_ptr<comm::Communicator> communicator);
+
+  /// Becomes the reducer's hook. core::UsageError where it has one already.
+  void register_with(c10d::Reducer& reducer);
+
+  /// One bucket; the future holds its mean, or the error.
+  c10::intrusive_ptr<c10::ivalue::Future> reduce(c10d::GradBucket& bucket);
+
+  /// FLOPs per gradient by parameter, for rates=flops and rates=paper: before the first bucket. The
+  /// first rank's are everybody's.
+  void set_flops(std::vector<double> flops_per_gradient);
+  bool wants_flops() const;
+
+  methods::Method& method() { return *method_; }
+  comm::Communicator& communicator() { return *communicator_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// The rate of each parameter; 1 travels dense. Only from the first bucket on with rates by
+  /// FLOPs.
+  std::vector<double> rates();
+
+ private:
+  const layout::Layout& layout_of(c10d::GradBucket& bucket);
+  const layout::RatePlan& plan();
+  void reduce_now(const at::Tensor& tensor, const layout::Layout& layout);
+
+  std::vector<Parameter> parameters_;
+  std::vector<layout::Tensor> tensors_;
+  std::map<const c10::TensorImpl*, std::size_t> by_tensor_;
+  std::unique_ptr<comm::Communicator> communicator_;
+  std::unique_ptr<methods::Method> method_;
+  std::unique_ptr<layout::RatePlan> plan_;
+  std::map<std::vector<std::size_t>, layout::Layout> layouts_;  // by the parameters of a bucket
+  core::Stream stream_;                                         // a worker's, or a GPU's
+};
+
+}  // namespace scalecom::torch

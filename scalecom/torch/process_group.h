@@ -1,0 +1,22 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "scalecom/comm/communicator.h"
+
+namespace scalecom::torch {
+
+/// The ranks of a torch process group, of any backend: gloo for arrays in host memory, NCCL for
+/// those of a GPU, or both in one group. Nobody else uses the group, so that every rank makes its
+/// calls in the same order.
+///
+/// Sums are taken in the backend's own order. A lost peer is known as far as the backend knows it;
+/// the deadline holds for every call that the host waits for. Traffic is counted by the formulas of
+/// comm/traffic.h: what the backend really sends is its own business. Sub-groups are made with
+/// torch.distributed.new_group(); split() throws UsageError.
+std::unique_ptr<comm::Communicator> make_communicator(c10::intrusive_ptr<c10d::ProcessGroup> group,
+                                                      std::chrono::milliseconds deadline);
+
+}  // namespace scalecom::torch

@@ -1,0 +1,89 @@
+"""Ranks as processes that live from test to test, each given the same function to run."""
+
+from __future__ import annotations
+
+import os
+import socket
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+DEADLINE = timedelta(seconds=60)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _serve(rank: int, size: int, port: int, pipe: Any) -> None:
+    torch.set_num_threads(1)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(size))
+    dist.init_process_group("gloo", rank=rank, world_size=size, timeout=DEADLINE)
+    while (task := pipe.recv()) is not None:
+        function, arguments = task
+        try:
+            torch.manual_seed(1234)
+            pipe.send((function(rank, size, *arguments), None))
+        except BaseException as error:  # noqa: BLE001: it is the test's to judge
+            pipe.send((None, (error, traceback.format_exc())))
+    dist.destroy_process_group()
+
+
+class RankError(Exception):
+    """What a rank raised, with its own traceback."""
+
+
+class Ranks:
+    """`size` processes in one gloo world."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        context = mp.get_context("spawn")
+        port = _free_port()
+        self._pipes, self._processes = [], []
+        for rank in range(size):
+            here, there = context.Pipe()
+            process = context.Process(target=_serve, args=(rank, size, port, there), daemon=True)
+            process.start()
+            self._pipes.append(here)
+            self._processes.append(process)
+
+    def outcomes(self, function: Callable[..., Any], *arguments: Any) -> list[tuple[Any, Any]]:
+        """function(rank, size, *arguments) on every rank: what it returned, or (error, traceback)."""
+        for pipe in self._pipes:
+            pipe.send((function, arguments))
+        results = []
+        for rank, pipe in enumerate(self._pipes):
+            if not pipe.poll(DEADLINE.total_seconds() * 3):
+                raise RankError(f"rank {rank} does not answer")
+            results.append(pipe.recv())
+        return results
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """The same; where a rank raised, this does."""
+        outcomes = self.outcomes(function, *arguments)
+        for rank, (_, failure) in enumerate(outcomes):
+            if failure is not None:
+                raise RankError(f"rank {rank}: {failure[1]}")
+        return [result for result, _ in outcomes]
+
+    def errors(self, function: Callable[..., Any], *arguments: Any) -> list[BaseException | None]:
+        """What each rank raised."""
+        return [f[0] if f else None for _, f in self.outcomes(function, *arguments)]
+
+    def close(self) -> None:
+        for pipe, process in zip(self._pipes, self._processes, strict=True):
+            try:
+                pipe.send(None)
+            except OSError:
+                pass
+            process.join(10)
+            if process.is_alive():
+                process.kill()

@@ -1,0 +1,84 @@
+"""A clear exception on every rank."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from models import batch, network
+from ranks import Ranks
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import scalecom
+
+
+def _twice(_rank: int, _size: int) -> None:
+    ddp = DistributedDataParallel(network())
+    scalecom.register(ddp, "scalecom")
+    scalecom.register(ddp, "scalecom")
+
+
+def _after_another_hook(_rank: int, _size: int) -> None:
+    ddp = DistributedDataParallel(network())
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    ddp.register_comm_hook(None, default_hooks.allreduce_hook)
+    scalecom.register(ddp, "scalecom")
+
+
+@pytest.mark.parametrize("case", [_twice, _after_another_hook])
+def test_one_hook_a_life(world, case: object) -> None:
+    for error in world(2).errors(case):
+        assert isinstance(error, ValueError)
+        assert "has a communication hook already" in str(error)
+
+
+def _not_ddp(_rank: int, _size: int) -> None:
+    scalecom.register(network(), "scalecom")
+
+
+def test_a_model_that_is_not_ddp(world) -> None:
+    for error in world(2).errors(_not_ddp):
+        assert isinstance(error, TypeError)
+        assert "wrap the model" in str(error)
+
+
+def _spec(_rank: int, _size: int, spec: str) -> None:
+    scalecom.register(DistributedDataParallel(network()), spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [("scalecon", "allowed: dense, half, scalecom"), ("scalecom,rat=3", "rate"),
+     ("scalecom,rate=0", "rate"), ("scalecom,rates=fc", "rates")],
+)
+def test_a_method_that_is_not(world, spec: str, word: str) -> None:
+    for error in world(2).errors(_spec, spec):
+        assert isinstance(error, ValueError)
+        assert word in str(error)
+
+
+def _ranks_differ(rank: int, _size: int) -> None:
+    ddp = DistributedDataParallel(network())
+    scalecom.register(ddp, f"scalecom,rate={10 + rank}")
+    inputs, labels = batch(rank, 0)
+    nn.functional.cross_entropy(ddp(inputs), labels).backward()
+
+
+def test_ranks_with_different_options_all_say_so() -> None:
+    ranks = Ranks(2)  # of its own, since DDP cannot go on after it
+    try:
+        for error in ranks.errors(_ranks_differ):
+            assert isinstance(error, RuntimeError | ValueError)
+            assert "not about to do the same" in str(error)
+            assert "rate=10" in str(error) and "rate=11" in str(error)
+    finally:
+        ranks.close()
+
+
+def test_another_torch_is_named() -> None:
+    from scalecom import _check
+
+    with pytest.raises(ImportError, match="was built for torch .*, and this is torch 1.2.3"):
+        _check.torch_version("1.2.3+cu99")
+    _check.torch_version(torch.__version__)

@@ -1,0 +1,277 @@
+"""All that DistributedDataParallel can do, with and without the hook."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from models import batch, flat, network, train
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import scalecom
+
+
+def _same_everywhere(results: list[torch.Tensor]) -> None:
+    for result in results[1:]:
+        assert torch.equal(result, results[0])
+
+
+def _weights(rank: int, _size: int, *arguments: object) -> torch.Tensor:
+    return train(rank, *arguments)[0]
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_dense_is_ddp_bit_for_bit(world, size: int) -> None:
+    plain = world(size).run(_weights, None, 6)
+    hooked = world(size).run(_weights, "dense", 6)
+    _same_everywhere(plain + hooked)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize(
+    "method",
+    ["scalecom,rate=10,check=conserve", "scalecom,rate=20,leaders=sharded,check=conserve",
+     "scalecom,rate=10,select=exact,check=conserve", "scalecom,rate=10,values=bf16", "half"],
+)
+def test_ranks_stay_together(world, size: int, method: str) -> None:
+    _same_everywhere(world(size).run(_weights, method, 8))
+
+
+def _loss(rank: int, _size: int, method: str | None, steps: int) -> float:
+    _, _, ddp = train(rank, method, steps)
+    with torch.no_grad():
+        inputs, labels = batch(rank, 0)
+        return float(nn.functional.cross_entropy(ddp.module(inputs), labels))
+
+
+def test_it_learns(world) -> None:
+    before = sum(world(2).run(_loss, None, 0))
+    after = sum(world(2).run(_loss, "scalecom,rate=20,beta=0.5", 150))
+    assert after < 0.8 * before
+
+
+WRAPS = {
+    "views": {"gradient_as_bucket_view": True},
+    "static": {"static_graph": True},
+    "unused": {"find_unused_parameters": True},
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS.keys())
+def test_wraps(world, wrap: dict[str, bool]) -> None:
+    method = "scalecom,rate=10,check=conserve"
+    _same_everywhere(world(2).run(_weights, method, 5, wrap))
+    _same_everywhere(
+        world(2).run(_weights, None, 5, wrap) + world(2).run(_weights, "dense", 5, wrap)
+    )
+
+
+def _accumulated(rank: int, _size: int, method: str | None) -> torch.Tensor:
+    return train(rank, method, 4, micro_batches=3)[0]
+
+
+def test_gradient_accumulation(world) -> None:
+    _same_everywhere(world(2).run(_accumulated, None) + world(2).run(_accumulated, "dense"))
+    _same_everywhere(world(2).run(_accumulated, "scalecom,rate=10,check=conserve"))
+
+
+def _steps_counted(rank: int, _size: int, wrap: dict[str, bool]) -> int:
+    return train(rank, "scalecom,rate=10", 7, wrap)[1].steps
+
+
+@pytest.mark.parametrize("wrap", [{}, *WRAPS.values()], ids=["plain", *WRAPS.keys()])
+def test_a_step_is_a_step_though_buckets_change(world, wrap: dict[str, bool]) -> None:
+    assert world(2).run(_steps_counted, wrap) == [7, 7]
+
+
+class _Branches(nn.Module):
+    """One of two branches is used, by the parity of the call: its parameters come and go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Linear(20, 64)
+        self.branches = nn.ModuleList([nn.Linear(64, 64), nn.Linear(64, 64)])
+        self.calls = 0
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.branches[self.calls % 2](torch.relu(self.stem(inputs)))
+
+
+def _unused(rank: int, _size: int) -> torch.Tensor:
+    torch.manual_seed(0)
+    model = _Branches()
+    ddp = DistributedDataParallel(model, find_unused_parameters=True)
+    scalecom.register(ddp, "scalecom,rate=10,check=conserve")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    for step in range(6):
+        optimizer.zero_grad()
+        torch.manual_seed(10 * rank + step)
+        ddp(torch.randn(4, 20)).square().mean().backward()
+        optimizer.step()
+    return flat(model.parameters())
+
+
+def test_unused_parameters(world) -> None:
+    _same_everywhere(world(2).run(_unused))
+
+
+def _uneven(rank: int, _size: int) -> torch.Tensor:
+    model = network()
+    ddp = DistributedDataParallel(model)
+    scalecom.register(ddp, "scalecom,rate=10")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    with ddp.join():
+        for step in range(3 + 2 * rank):
+            optimizer.zero_grad()
+            inputs, labels = batch(rank, step)
+            nn.functional.cross_entropy(ddp(inputs), labels).backward()
+            optimizer.step()
+    return flat(model.parameters())
+
+
+def test_join_with_uneven_inputs(world) -> None:
+    _same_everywhere(world(2).run(_uneven))
+
+
+def _channels_last(model: nn.Module) -> nn.Module:
+    return model.to(memory_format=torch.channels_last)
+
+
+def _frozen(model: nn.Module) -> nn.Module:
+    for parameter in model[2].parameters():
+        parameter.requires_grad_(False)
+    return model
+
+
+def _sixteen_bits(model: nn.Module) -> nn.Module:
+    return model.to(torch.bfloat16)
+
+
+def _prepared(rank: int, _size: int, method: str, prepare: object) -> torch.Tensor:
+    return train(rank, method, 5, prepare=prepare)[0]
+
+
+@pytest.mark.parametrize("prepare", [_channels_last, _frozen])
+def test_models_of_all_kinds(world, prepare: object) -> None:
+    _same_everywhere(world(2).run(_prepared, "scalecom,rate=10,check=conserve", prepare))
+    _same_everywhere(
+        world(2).run(_prepared, None, prepare) + world(2).run(_prepared, "dense", prepare)
+    )
+
+
+def _in_bf16(rank: int, _size: int) -> torch.Tensor:
+    model = network().to(torch.bfloat16)
+    ddp = DistributedDataParallel(model)
+    scalecom.register(ddp, "scalecom,rate=10,check=conserve")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    for step in range(5):
+        optimizer.zero_grad()
+        inputs, labels = batch(rank, step)
+        nn.functional.cross_entropy(ddp(inputs.bfloat16()).float(), labels).backward()
+        optimizer.step()
+    return flat(model.parameters())
+
+
+def test_bf16_gradients(world) -> None:
+    _same_everywhere(world(2).run(_in_bf16))
+
+
+def _autocast(rank: int, _size: int) -> torch.Tensor:
+    model = network()
+    ddp = DistributedDataParallel(model)
+    scalecom.register(ddp, "scalecom,rate=10,check=conserve")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    for step in range(4):
+        optimizer.zero_grad()
+        inputs, labels = batch(rank, step)
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = nn.functional.cross_entropy(ddp(inputs), labels)
+        loss.backward()
+        optimizer.step()
+    return flat(model.parameters())
+
+
+def test_autocast(world) -> None:
+    _same_everywhere(world(2).run(_autocast))
+
+
+def _two_modules(rank: int, _size: int) -> torch.Tensor:
+    models = [network(0), network(1)]
+    modules = [DistributedDataParallel(m, bucket_cap_mb=0.1) for m in models]
+    for module, rate in zip(modules, (10, 30), strict=True):
+        scalecom.register(module, f"scalecom,rate={rate},check=conserve")
+    optimizer = torch.optim.SGD([p for m in models for p in m.parameters()], lr=0.05)
+    for step in range(4):
+        optimizer.zero_grad()
+        inputs, labels = batch(rank, step)
+        sum(nn.functional.cross_entropy(m(inputs), labels) for m in modules).backward()
+        optimizer.step()
+    return flat(p for m in models for p in m.parameters())
+
+
+def test_several_modules_in_a_process(world) -> None:
+    _same_everywhere(world(2).run(_two_modules))
+
+
+def _in_subgroups(rank: int, size: int) -> torch.Tensor:
+    groups = [torch.distributed.new_group([0, 1]), torch.distributed.new_group([2, 3])]
+    model = network()
+    ddp = DistributedDataParallel(model, process_group=groups[rank // 2])
+    scalecom.register(ddp, "scalecom,rate=10,check=conserve")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    for step in range(4):
+        optimizer.zero_grad()
+        inputs, labels = batch(rank, step)
+        nn.functional.cross_entropy(ddp(inputs), labels).backward()
+        optimizer.step()
+    assert size == 4
+    return flat(model.parameters())
+
+
+def test_subgroups(world) -> None:
+    results = world(4).run(_in_subgroups)
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[2], results[3])
+    assert not torch.equal(results[0], results[2])
+
+
+def _by_flops(rank: int, _size: int) -> list[float]:
+    _, state, _ = train(rank, "scalecom,rate=50", 3, register={"rates": "flops"})
+    return state._core.rates()
+
+
+def test_rates_by_flops(world) -> None:
+    rates, others = world(2).run(_by_flops)
+    assert rates == others
+    # conv1 and biases are dense; the second convolution, used at 64 places, sends more than fc1.
+    names = [n for n, _ in network().named_parameters()]
+    by_name = dict(zip(names, rates, strict=True))
+    assert by_name["0.weight"] == 1
+    assert by_name["2.weight"] < by_name["5.weight"]
+    assert by_name["5.weight"] > 1
+    assert all(by_name[n] == 1 for n in names if n.endswith("bias"))
+
+
+def _by_pattern(rank: int, _size: int) -> list[float]:
+    _, state, _ = train(rank, "scalecom,rate=50", 2, register={"rates": "5.*:200;2.weight:dense"})
+    return state._core.rates()
+
+
+def test_rates_by_pattern(world) -> None:
+    rates = dict(zip((n for n, _ in network().named_parameters()), world(2).run(_by_pattern)[0], strict=True))
+    assert rates["5.weight"] == 200
+    assert rates["2.weight"] == 1
+    assert rates["7.weight"] == 50
+
+
+def _traffic(rank: int, _size: int) -> dict[str, float]:
+    return train(rank, "scalecom,rate=50", 10)[1].stats()
+
+
+def test_stats(world) -> None:
+    for stats in world(2).run(_traffic):
+        assert stats["steps"] == 10
+        assert 5 < stats["effective_rate"] < 50
+        assert stats["bytes_sent"] > 0
+        assert stats["memory_norm"] > 0
