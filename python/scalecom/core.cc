@@ -107,6 +107,7 @@ PYBIND11_MODULE(_core, module) {
            [](Ddp& ddp, const py::object& reducer) {
              ddp.register_with(*reducer.cast<c10d::Reducer*>());
            })
+      .def("follow_scale", [](Ddp& ddp, at::Tensor scale) { ddp.follow_scale(std::move(scale)); })
       .def("set_flops", &Ddp::set_flops)
       .def("wants_flops", &Ddp::wants_flops)
       .def("rates", &Ddp::rates, Released())

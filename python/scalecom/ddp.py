@@ -22,6 +22,7 @@ def register(
     method: str = "scalecom",
     *,
     rates: str | None = None,
+    scaler: torch.amp.GradScaler | None = None,
     deadline: timedelta = timedelta(minutes=30),
 ) -> State:
     """Makes `method` the way in which `ddp` takes the mean of its gradients.
@@ -34,6 +35,8 @@ def register(
         rates: How tensors get their rates: "uniform", "flops" (measured in the first step), "paper",
             or patterns of parameter names, "fc*:400;conv?.weight:25;embed*:dense". The same as the
             option `rates` of the method.
+        scaler: The GradScaler that the loss goes through. The memory follows its scale, and a step
+            that it skips is taken back.
         deadline: The longest that a step waits for the other ranks.
 
     Returns:
@@ -57,6 +60,8 @@ def register(
     core = _core.Ddp(spec, names, parameters, group, deadline.total_seconds())
     _check_no_hook(ddp)
     core.register(ddp.reducer)
+    if scaler is not None and scaler.is_enabled():
+        core.follow_scale(_scale_of(scaler, parameters))
     if core.wants_flops():
         count_on_first_forward(ddp.module, names, core.set_flops)
     state = State(core, names, parameters, group)
@@ -207,6 +212,13 @@ def _own_group(group: Any, deadline: timedelta) -> Any:
     return dist.new_group(
         ranks, timeout=deadline, backend=backend, use_local_synchronization=local
     )
+
+
+def _scale_of(scaler: torch.amp.GradScaler, parameters: list[torch.Tensor]) -> torch.Tensor:
+    """The tensor that the scaler changes in place, which it makes when it is first used."""
+    if scaler._scale is None:
+        scaler._lazy_init_scale_growth_tracker(parameters[0].device)
+    return scaler._scale
 
 
 def _check_no_hook(ddp: DistributedDataParallel) -> None:

@@ -91,10 +91,14 @@ core::Work Method::start(const core::Buffer& grad, const layout::Layout& layout,
 
 // A step ends when a tensor comes again. That holds whatever the buckets are, and whether or not
 // some steps bring fewer of them.
-bool Method::opens_step(const layout::Layout& layout) {
+bool Method::begins_step(const layout::Layout& layout) const {
   const bool again = std::any_of(layout.slices().begin(), layout.slices().end(),
                                  [this](const layout::Slice& s) { return seen_.contains(s.name); });
-  const bool opens = again || !step_open_;
+  return again || !step_open_;
+}
+
+bool Method::opens_step(const layout::Layout& layout) {
+  const bool opens = begins_step(layout);
   if (opens) {
     seen_.clear();
     ++steps_;

@@ -65,6 +65,14 @@ class Method {
   /// result is not used. Until the next step begins; a second call changes nothing.
   virtual void undo() {}
 
+  /// All that is remembered times `factor`, between two steps: for gradients that come in other
+  /// units from now on, as after a loss scaler has changed its scale. The last step can no longer
+  /// be taken back.
+  virtual void rescale(float /*factor*/) {}
+
+  /// Whether a bucket of this layout would begin a new step.
+  bool begins_step(const layout::Layout& layout) const;
+
   /// Other options from now on, between two steps: "beta=0.3,decay=0.99". The string is read like
   /// that of make(), without a name, and changes all or nothing. The last step can no longer be
   /// taken back. Every rank does the same.

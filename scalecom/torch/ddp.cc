@@ -141,7 +141,16 @@ c10::intrusive_ptr<Future> Ddp::reduce(c10d::GradBucket& bucket) {
   return future;
 }
 
+// Between the last step and the one that begins.
+void Ddp::follow_scale() {
+  const auto scale = scale_.item<float>();
+  if (last_scale_ > 0 && scale < last_scale_) method_->undo();
+  if (last_scale_ > 0 && scale != last_scale_) method_->rescale(scale / last_scale_);
+  last_scale_ = scale;
+}
+
 void Ddp::reduce_now(const at::Tensor& tensor, const layout::Layout& layout) {
+  if (scale_.defined() && method_->begins_step(layout)) follow_scale();
   method_->reduce(buffer_of(tensor), layout, *communicator_,
                   tensor.is_cuda() ? stream_ : core::Stream());
 }

@@ -45,6 +45,11 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   void set_flops(std::vector<double> flops_per_gradient);
   bool wants_flops() const;
 
+  /// A loss scaler's scale, a tensor of one float that it changes in place: from now on the memory
+  /// follows it. A scale that has become smaller since the last step means that the scaler skipped
+  /// that step, which is then taken back over all its buckets.
+  void follow_scale(at::Tensor scale) { scale_ = std::move(scale); }
+
   methods::Method& method() { return *method_; }
   comm::Communicator& communicator() { return *communicator_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
@@ -56,6 +61,7 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   const layout::Layout& layout_of(c10d::GradBucket& bucket);
   const layout::RatePlan& plan();
   void reduce_now(const at::Tensor& tensor, const layout::Layout& layout);
+  void follow_scale();
 
   std::vector<Parameter> parameters_;
   std::vector<layout::Tensor> tensors_;
@@ -65,6 +71,8 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   std::unique_ptr<layout::RatePlan> plan_;
   std::map<std::vector<std::size_t>, layout::Layout> layouts_;  // by the parameters of a bucket
   core::Stream stream_;                                         // a worker's, or a GPU's
+  at::Tensor scale_;
+  float last_scale_ = 0;  // of the step before; 0 before the first
 };
 
 }  // namespace scalecom::torch

@@ -50,6 +50,8 @@ class Bucket {
   virtual bool was_sent() = 0;
   /// The memories as if nothing had been sent, where something was.
   virtual void put_back() = 0;
+  /// What was sent can no longer be put back.
+  virtual void forget_sent() = 0;
   /// After captured steps were replayed: `steps` are done.
   virtual void replayed(std::int64_t steps) { turn_.step = steps - 1; }
 

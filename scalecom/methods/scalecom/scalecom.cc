@@ -22,6 +22,7 @@ class ScaleCom final : public Method {
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
   void undo() override;
+  void rescale(float factor) override;
   std::vector<NamedMemory> memories() const override { return memories_.list(); }
 
  protected:
@@ -192,6 +193,13 @@ void ScaleCom::undo() {
     bucket->put_back();
     if (balances) books_.put_back(*bucket, options_.filter());
   }
+}
+
+void ScaleCom::rescale(float factor) {
+  memories_.forget_aside();
+  memories_.scale(factor);
+  for (auto& [key, bucket] : buckets_) bucket->forget_sent();
+  books_.reset();
 }
 
 void ScaleCom::apply(const std::string& settings) {

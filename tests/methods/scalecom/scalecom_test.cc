@@ -295,6 +295,33 @@ TEST(ScaleCom, ChangingBetaKeepsWhatIsStillToBeSent) {
   EXPECT_TRUE(same_bits(gradients[0], gradients[1]));
 }
 
+TEST(ScaleCom, MemoriesFollowTheUnitsOfGradients) {
+  std::mt19937 random(19);
+  const layout::Layout layout = mixed_layout();
+  World plain(2, "scalecom,check=conserve");
+  World scaled(2, "scalecom,check=conserve");
+  float scale = 1;
+  for (int step = 0; step < 6; ++step) {
+    if (step == 3) {
+      // Powers of two, so that every bit but the exponents stays.
+      scale = 64;
+      for (int r = 0; r < 2; ++r) scaled.method(r).rescale(64);
+      for (int r = 0; r < 2; ++r) scaled.method(r).undo();  // nothing to take back any more
+    }
+    EXPECT_TRUE(plain.method(0).begins_step(layout));
+    Gradients gradients = testing::normal(2, layout.elements(), random);
+    Gradients larger = gradients;
+    for (auto& one : larger) {
+      for (float& value : one) value *= scale;
+    }
+    plain.reduce(gradients, layout);
+    scaled.reduce(larger, layout);
+    for (float& value : larger[1]) value /= scale;
+    EXPECT_TRUE(same_bits(larger[1], gradients[1])) << step;
+  }
+  EXPECT_FALSE(plain.method(0).begins_step(layout::Layout({{"another", 0, 5, 1}})));
+}
+
 TEST(ScaleCom, MemoriesSaveAndRestore) {
   std::mt19937 random(10);
   const layout::Layout layout = mixed_layout();

@@ -68,6 +68,7 @@ class CudaBucket final : public Bucket {
   void finish(float factor, const NarrowMean* narrow) override;
   bool was_sent() override;
   void put_back() override;
+  void forget_sent() override;
   void replayed(std::int64_t steps) override;
   View view() override;
 
@@ -180,6 +181,10 @@ bool CudaBucket::was_sent() {
 
 void CudaBucket::put_back() {
   if (kernels_) kernels_->put_back(step_, stream_);
+}
+
+void CudaBucket::forget_sent() {
+  if (kernels_) core::cuda::set_zero(sent_.data(), sizeof(std::int32_t), stream_);
 }
 
 void CudaBucket::replayed(std::int64_t steps) {

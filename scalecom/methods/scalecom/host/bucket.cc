@@ -25,6 +25,7 @@ class HostBucket final : public Bucket {
   void finish(float factor, const NarrowMean* narrow) override;
   bool was_sent() override { return sent_; }
   void put_back() override;
+  void forget_sent() override { sent_ = false; }
   View view() override;
 
  protected:
