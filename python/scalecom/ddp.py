@@ -56,9 +56,9 @@ def register(
             "the model is on a GPU, and this scalecom was built without CUDA: install it where the "
             "CUDA toolkit and a CUDA build of torch are"
         )
+    _check_no_hook(ddp)
     group = _own_group(ddp.process_group, deadline)
     core = _core.Ddp(spec, names, parameters, group, deadline.total_seconds())
-    _check_no_hook(ddp)
     core.register(ddp.reducer)
     if scaler is not None and scaler.is_enabled():
         core.follow_scale(_scale_of(scaler, parameters))
@@ -222,6 +222,11 @@ def _scale_of(scaler: torch.amp.GradScaler, parameters: list[torch.Tensor]) -> t
 
 
 def _check_no_hook(ddp: DistributedDataParallel) -> None:
+    if getattr(ddp, "mixed_precision", None) is not None:
+        raise ValueError(
+            "DistributedDataParallel(mixed_precision=...) takes its mean by a hook of its own, and "
+            "torch allows one: use torch.autocast, or a model in bfloat16, instead"
+        )
     if getattr(ddp, "_comm_hooks", None):
         raise ValueError(
             "this DistributedDataParallel has a communication hook already; it takes one in its life"

@@ -45,7 +45,7 @@ def train(
     model = network()
     if prepare is not None:
         model = prepare(model)
-    ddp = DistributedDataParallel(model, bucket_cap_mb=0.1, **(wrap or {}))
+    ddp = DistributedDataParallel(model, **{"bucket_cap_mb": 0.1, **(wrap or {})})
     state = None if method is None else scalecom.register(ddp, method, **(register or {}))
     optimizer = torch.optim.SGD((p for p in ddp.parameters() if p.requires_grad), lr=0.05)
     for step in range(steps):

@@ -33,6 +33,19 @@ def test_one_hook_a_life(world, case: object) -> None:
         assert "has a communication hook already" in str(error)
 
 
+def _mixed_precision_of_ddp(_rank: int, _size: int) -> None:
+    from torch.nn.parallel.distributed import _MixedPrecision
+
+    precision = _MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)
+    scalecom.register(DistributedDataParallel(network(), mixed_precision=precision), "scalecom")
+
+
+def test_ddps_own_mixed_precision_is_a_hook_too(world) -> None:
+    for error in world(2).errors(_mixed_precision_of_ddp):
+        assert isinstance(error, ValueError)
+        assert "use torch.autocast" in str(error)
+
+
 def _not_ddp(_rank: int, _size: int) -> None:
     scalecom.register(network(), "scalecom")
 

@@ -144,10 +144,6 @@ def _frozen(model: nn.Module) -> nn.Module:
     return model
 
 
-def _sixteen_bits(model: nn.Module) -> nn.Module:
-    return model.to(torch.bfloat16)
-
-
 def _prepared(rank: int, _size: int, method: str, prepare: object) -> torch.Tensor:
     return train(rank, method, 5, prepare=prepare)[0]
 
@@ -194,6 +190,16 @@ def _autocast(rank: int, _size: int) -> torch.Tensor:
 
 def test_autocast(world) -> None:
     _same_everywhere(world(2).run(_autocast))
+
+
+def _compiled(rank: int, _size: int, method: str | None) -> torch.Tensor:
+    compiled = lambda m: torch.compile(m, backend="aot_eager")  # noqa: E731
+    return train(rank, method, 3, {"bucket_cap_mb": 25}, prepare=compiled)[0]
+
+
+def test_compiled_models(world) -> None:
+    _same_everywhere(world(2).run(_compiled, None) + world(2).run(_compiled, "dense"))
+    _same_everywhere(world(2).run(_compiled, "scalecom,rate=10,check=conserve"))
 
 
 def _two_modules(rank: int, _size: int) -> torch.Tensor:
