@@ -209,11 +209,10 @@ __global__ void __launch_bounds__(policy::Items::kThreads)
 void launch_lead(const Pass& pass, bool packs, cudaStream_t stream) {
   const std::int64_t blocks = pass.tables.tiles + pass.tables.dense_tiles;
   if (blocks == 0) return;
-  const std::size_t offsets =
-      static_cast<std::size_t>(pass.tables.tile_chunks) * sizeof(std::uint16_t);
   with_type(pass.step.dtype, [&](auto type) {
     const auto kernel = lead_kernel<decltype(type)>;
-    const std::size_t shared = allow_stage(kernel, pass.tables.tile_elements, offsets);
+    const std::size_t shared =
+        allow_stage(kernel, pass.tables.tile_elements, pass.tables.tile_chunks);
     kernel<<<blocks_for(blocks, 1), Policy::kThreads, shared, stream>>>(pass, packs);
   });
   core::cuda::check(cudaGetLastError(), "lead");

@@ -23,6 +23,9 @@ struct FirstPass {
   static constexpr std::int64_t kLongestChunk = 1024;
   /// Elements of a tile that knows no chunks: a word of 32 bits for each thread, in bitmaps.
   static constexpr int kRunElements = 32 * kThreads;
+  /// Of any tile: one of whole chunks is off its number by half a step at most.
+  static constexpr int kMostTileElements = kRunElements;
+  static_assert(kTileElements + kTileStep * kLongestChunk / 2 <= kMostTileElements);
 };
 
 /// The largest entries of a chunk too long for a tile, by a block.

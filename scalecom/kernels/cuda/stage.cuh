@@ -2,6 +2,7 @@
 
 #include <cuda_pipeline.h>
 
+#include "scalecom/kernels/cuda/policy.h"
 #include "scalecom/kernels/cuda/tile.cuh"
 
 /// A tile whose m' and u lie in shared memory while entries of it are chosen and settled. It goes
@@ -11,7 +12,7 @@ namespace scalecom::kernels::cuda {
 class Stage {
  public:
   /// Bytes of shared memory for tiles of up to `elements`.
-  __host__ __device__ static std::size_t bytes(int elements) {
+  __host__ __device__ static constexpr std::size_t bytes(int elements) {
     return 2 * sizeof(float4) * static_cast<std::size_t>((elements + 3) / 4);
   }
 
@@ -127,15 +128,19 @@ class Stage {
   float4* u_;
 };
 
-/// A kernel that is to stage tiles of up to `elements` is allowed that much shared memory; returns
-/// how much it is, with `more` bytes.
+/// A kernel is to stage tiles of up to `elements`, with `offsets` of their chunks: returns the
+/// shared memory for it, which it is allowed. What is allowed is the same for all shapes, as other
+/// threads may be about to launch the same kernel for another.
 template <typename Kernel>
-std::size_t allow_stage(Kernel* kernel, int elements, std::size_t more) {
+std::size_t allow_stage(Kernel* kernel, int elements, int offsets) {
   constexpr std::size_t kAllowedAnyway = 48 * 1024;
-  const std::size_t bytes = Stage::bytes(elements) + more;
+  constexpr std::size_t kMost = Stage::bytes(policy::FirstPass::kMostTileElements) +
+                                sizeof(std::uint16_t) * policy::FirstPass::kMostTileChunks;
+  const std::size_t bytes =
+      Stage::bytes(elements) + sizeof(std::uint16_t) * static_cast<std::size_t>(offsets);
   if (bytes > kAllowedAnyway) {
     core::cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           static_cast<int>(bytes)),
+                                           static_cast<int>(kMost)),
                       "cudaFuncSetAttribute");
   }
   return bytes;
