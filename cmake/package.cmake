@@ -14,12 +14,20 @@ if(SCALECOM_NCCL AND NCCL_FOUND)
 endif()
 install(TARGETS scalecom EXPORT scalecom COMPONENT library
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-# What is under kernels/cpu and kernels/reference is reached through kernels/kernels.h only.
+# What is under kernels/cpu and kernels/reference is reached through kernels/kernels.h only; the other
+# headers left out show types of MPI, CUDA or NCCL.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scalecom/ COMPONENT library
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/scalecom
         FILES_MATCHING PATTERN "*.h"
         PATTERN kernels/cpu EXCLUDE
-        PATTERN kernels/reference EXCLUDE)
+        PATTERN kernels/reference EXCLUDE
+        PATTERN core/cuda/check.h EXCLUDE
+        PATTERN kernels/cuda/launch.h EXCLUDE
+        PATTERN comm/mpi/endpoint.h EXCLUDE
+        PATTERN comm/mpi/link.h EXCLUDE
+        PATTERN comm/nccl/communicator.h EXCLUDE
+        PATTERN comm/nccl/handle.h EXCLUDE
+        PATTERN comm/nccl/watch.h EXCLUDE)
 install(EXPORT scalecom COMPONENT library DESTINATION ${package_folder}
         NAMESPACE scalecom:: FILE scalecomTargets.cmake)
 
