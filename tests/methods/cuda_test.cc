@@ -101,6 +101,26 @@ TEST(OnGpu, ACapturedStepIsReplayedAsAnyOther) {
   }
 }
 
+// What belongs to a layout that is no longer used is freed as the captured step begins.
+TEST(OnGpu, AnOlderLayoutMayGoWhileAStepIsCaptured) {
+  const layout::Layout older = layout_of({{13, 1}, {1000, 10}, {777, 50}, {5000, 100}, {64, 1}});
+  Alone eager("scalecom", mixed());
+  Alone captured("scalecom", mixed());
+  std::mt19937 random(4);
+  const auto gradient = testing::normal(1, older.elements(), random).front();
+  for (Alone* const rank : {&eager, &captured}) {
+    rank->fill(gradient);
+    rank->method->reduce(rank->buffer(), older, *rank->end, rank->stream);
+    rank->fill(gradient);
+    rank->reduce();
+    rank->fill(gradient);
+  }
+  eager.reduce();
+  const Graph graph(captured.stream, [&] { captured.reduce(); });
+  graph.replay();
+  EXPECT_TRUE(testing::same_bits(captured.result(), eager.result()));
+}
+
 TEST(OnGpu, ALayoutIsReducedOnceBeforeItIsCaptured) {
   Alone rank("scalecom", mixed());
   rank.fill(std::vector<float>(static_cast<std::size_t>(rank.layout.elements()), 1.0F));

@@ -37,6 +37,21 @@ cudaStream_t native(const Stream& stream) {
   return static_cast<cudaStream_t>(stream.native());
 }
 
+// Lets this thread allocate and free while streams are captured, its own or, in CUDA's default mode,
+// those of any thread. Otherwise such a call fails and ends the capture with it.
+class BesideCaptures {
+ public:
+  BesideCaptures() { exchange(); }
+  ~BesideCaptures() { exchange(); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  void exchange() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 std::string mebibytes(std::size_t bytes) {
   return concat((bytes + (1U << 20) - 1) >> 20, " MiB");
 }
@@ -101,6 +116,7 @@ MemoryInfo memory_info(Device device) {
 std::shared_ptr<void> allocate_zeroed(Device device, std::int64_t bytes) {
   require(device);
   const DeviceScope scope(device);
+  const BesideCaptures beside;
   const auto size = static_cast<std::size_t>(bytes);
   void* data = nullptr;
   const cudaError_t status = cudaMalloc(&data, size);
@@ -112,7 +128,10 @@ std::shared_ptr<void> allocate_zeroed(Device device, std::int64_t bytes) {
                              " of ", mebibytes(static_cast<std::size_t>(info.total)), " are free"));
   }
   check(status, "cudaMalloc");
-  std::shared_ptr<void> owner(data, [](void* memory) { static_cast<void>(cudaFree(memory)); });
+  std::shared_ptr<void> owner(data, [](void* memory) {
+    const BesideCaptures while_freed;
+    static_cast<void>(cudaFree(memory));
+  });
   check(cudaMemset(data, 0, size), "cudaMemset");
   // Streams of ours do not wait for the default one, which the memset is on.
   check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
@@ -120,9 +139,13 @@ std::shared_ptr<void> allocate_zeroed(Device device, std::int64_t bytes) {
 }
 
 std::shared_ptr<void> allocate_pinned(std::int64_t bytes) {
+  const BesideCaptures beside;
   void* data = nullptr;
   check(cudaMallocHost(&data, static_cast<std::size_t>(bytes)), "cudaMallocHost");
-  return {data, [](void* memory) { static_cast<void>(cudaFreeHost(memory)); }};
+  return {data, [](void* memory) {
+            const BesideCaptures while_freed;
+            static_cast<void>(cudaFreeHost(memory));
+          }};
 }
 
 std::shared_ptr<void> new_stream(Device device) {

@@ -30,7 +30,8 @@ struct MemoryInfo {
 MemoryInfo memory_info(Device device);
 
 /// Device memory, all zero; freed with its last owner. DeviceError, saying how much was asked for
-/// and how much there is, where there is too little. Not while a stream of this thread is captured.
+/// and how much there is, where there is too little. Not while a stream of this thread is captured;
+/// it may be freed then.
 std::shared_ptr<void> allocate_zeroed(Device device, std::int64_t bytes);
 
 /// Host memory that copies to and from a device need not stop for.
