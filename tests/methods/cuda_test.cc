@@ -129,6 +129,17 @@ TEST(OnGpu, ALayoutIsReducedOnceBeforeItIsCaptured) {
   EXPECT_NO_THROW(rank.reduce());
 }
 
+TEST(OnGpu, AStepThatTheHostLooksAtIsNotCaptured) {
+  for (const char* const spec : {"scalecom,nonfinite=error", "scalecom,check=conserve"}) {
+    Alone rank(spec, mixed());
+    rank.fill(std::vector<float>(static_cast<std::size_t>(rank.layout.elements()), 1.0F));
+    rank.reduce();
+    const std::string what = refusal([&] { Graph(rank.stream, [&] { rank.reduce(); }); });
+    EXPECT_NE(what.find("nonfinite=error"), std::string::npos) << what;
+    EXPECT_NO_THROW(rank.reduce()) << spec;
+  }
+}
+
 TEST(OnGpu, TheHostDoesNotWaitForTheStream) {
   for (const char* const spec : {"scalecom", "scalecom,leaders=sharded", "scalecom,select=random",
                                  "scalecom,select=exact", "scalecom,values=fp16", "dense"}) {

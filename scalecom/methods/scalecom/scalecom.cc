@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
@@ -44,6 +45,7 @@ class ScaleCom final : public Method {
   void reduce_dense(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
   void exchange_offsets(Bucket& bucket, comm::Communicator& communicator);
   float sum(Bucket& bucket, comm::Communicator& communicator);
+  void check_capture(const core::Stream& stream) const;
   bool fold_memories(const Shape& shape, float factor, float* dense, bool by_place);
   void set_aside_folded(const Shape& shape);
   void refuse(const Bucket& bucket) const;
@@ -85,6 +87,7 @@ void ScaleCom::after_replays(std::int64_t steps) {
 void ScaleCom::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                              comm::Communicator& communicator, std::int64_t step,
                              const core::Stream& stream) {
+  check_capture(stream);
   memories_.use(stream);
   Bucket& bucket = bucket_of(layout, step);
   bucket.begin(grad, {communicator.rank(), communicator.size(), step}, stream);
@@ -93,6 +96,15 @@ void ScaleCom::reduce_bucket(const core::Buffer& grad, const layout::Layout& lay
   } else {
     reduce_dense(bucket, grad, communicator);
   }
+}
+
+// The host cannot look at what a captured step gives, as it has not run.
+void ScaleCom::check_capture(const core::Stream& stream) const {
+  const bool looks = checked() || options_.nonfinite == Options::kError;
+  if (!looks || !core::cuda::is_capturing(stream)) return;
+  throw core::UsageError(
+      "[scalecom] the stream is being captured, and check=conserve and nonfinite=error look at "
+      "every step as it is done; capture with check=none,nonfinite=nan");
 }
 
 void ScaleCom::reduce_compressed(Bucket& bucket, comm::Communicator& communicator) {
