@@ -4,20 +4,12 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/kernels/cuda/exchange.h"
+#include "scalecom/kernels/cuda/policy.h"
 
 namespace scalecom::kernels::cuda {
 namespace {
 
-struct Policy {
-  static constexpr int kThreads = 256;
-  /// Loads that a thread has under way at once.
-  static constexpr int kUnroll = 4;
-  /// Blocks of a launch at most: enough to fill the largest devices, as threads walk on in strides.
-  static constexpr int kBlocks = 1056;
-  /// What fits into the 4 KB of a kernel's parameters that are free of charge.
-  static constexpr int kCopies = 128;
-  static constexpr int kFewParts = 128;
-};
+using Policy = policy::Exchange;
 
 struct Batch {
   Copy copies[Policy::kCopies];

@@ -70,4 +70,16 @@ struct Elementwise {
   static constexpr int kBlocksPerProcessor = 16;
 };
 
+/// Copies and sums of arrays of ranks that share a GPU.
+struct Exchange {
+  static constexpr int kThreads = 256;
+  /// Loads that a thread has under way at once.
+  static constexpr int kUnroll = 4;
+  /// Blocks of a launch at most: enough to fill the largest devices, as threads walk on in strides.
+  static constexpr int kBlocks = 1056;
+  /// What fits into the 4 KB of a kernel's parameters that are free of charge.
+  static constexpr int kCopies = 128;
+  static constexpr int kFewParts = 128;
+};
+
 }  // namespace scalecom::kernels::cuda::policy
