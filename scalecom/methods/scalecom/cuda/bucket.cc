@@ -35,7 +35,8 @@ kernels_cuda::Shape kernel_shape(const Shape& shape, const layout::Selection& se
   return out;
 }
 
-// Device memory for a bucket of this shape, but for offsets, with memories that are new.
+// Device memory for a bucket of this shape, with memories that are new. Slots of sharded leaders
+// take a little more, and are made later.
 std::int64_t needed_bytes(const Shape& shape, const kernels_cuda::Shape& kernel,
                           MemoryStore& memories) {
   std::int64_t bytes = kernels_cuda::Bucket::scratch_bytes(kernel) + shape.offset_bytes() +
