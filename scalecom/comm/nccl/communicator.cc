@@ -156,7 +156,7 @@ void NcclCommunicator::reduce_scatter(std::span<float> data, const core::Stream&
         const ncclResult_t status =
             ncclReduce(d_share, d_share, static_cast<std::size_t>(theirs.size()), ncclFloat32,
                        ncclSum, r, comm, s);
-        if (status != ncclSuccess && status != ncclInProgress) return status;
+        if (is_error(status)) return status;
       }
       return ncclSuccess;
     });
@@ -184,7 +184,7 @@ void NcclCommunicator::all_gather(std::span<const std::byte> mine, std::span<std
         const std::byte* const d_from = r == rank_ ? d_in.data() : theirs.data();
         const ncclResult_t status =
             ncclBroadcast(d_from, theirs.data(), theirs.size(), ncclInt8, r, comm, s);
-        if (status != ncclSuccess && status != ncclInProgress) return status;
+        if (is_error(status)) return status;
       }
       return ncclSuccess;
     });
@@ -213,9 +213,9 @@ void NcclCommunicator::all_to_all(std::span<const std::byte> out,
         in_begin += in_sizes[at];
         ncclResult_t status = ncclSuccess;
         if (!given.empty()) status = ncclSend(given.data(), given.size(), ncclInt8, r, comm, s);
-        if (status != ncclSuccess && status != ncclInProgress) return status;
+        if (is_error(status)) return status;
         if (!taken.empty()) status = ncclRecv(taken.data(), taken.size(), ncclInt8, r, comm, s);
-        if (status != ncclSuccess && status != ncclInProgress) return status;
+        if (is_error(status)) return status;
       }
       return ncclSuccess;
     });

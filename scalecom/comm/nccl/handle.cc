@@ -18,11 +18,11 @@ namespace {
 /// How long a failure may take to clear up. NCCL can hang while it aborts; we do not.
 constexpr std::chrono::seconds kAbortPatience{10};
 
+}  // namespace
+
 bool is_error(ncclResult_t status) {
   return status != ncclSuccess && status != ncclInProgress;
 }
-
-}  // namespace
 
 void Backoff::pause() {
   if (++tries_ < 200) {

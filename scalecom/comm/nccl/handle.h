@@ -81,6 +81,9 @@ class Handle {
   std::chrono::milliseconds last_deadline_{kDefaultDeadline};
 };
 
+/// What is under way is none.
+bool is_error(ncclResult_t status);
+
 /// "NCCL: remote process exited or there was a network error (...)"
 std::string error_text(ncclResult_t status);
 
