@@ -18,7 +18,8 @@ Found find_devices() {
   if (status == cudaSuccess && found.devices > 0) return found;
   found.devices = 0;
   if (status == cudaErrorInsufficientDriver) {
-    found.why_none = "no NVIDIA driver, or one too old for CUDA 13, is installed";
+    found.why_none = concat("no NVIDIA driver, or one too old for CUDA ", CUDART_VERSION / 1000,
+                            ", is installed");
   } else {
     found.why_none = status == cudaSuccess || status == cudaErrorNoDevice
                          ? "no CUDA device is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES"
