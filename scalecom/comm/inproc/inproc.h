@@ -15,7 +15,8 @@ namespace scalecom::comm::inproc {
 /// Given CUDA streams, ranks take each other's arrays straight from the GPU that they share: all
 /// streams of a call are of one device, and each rank has one of its own, for all calls unless the
 /// caller puts several in order: a communicator's scratch is the same for all. The threads still
-/// meet, for every call, but none waits for the device. A world of one can be captured into a graph.
+/// meet, for every call, but none waits for the device. A world of one can be captured into a
+/// graph.
 std::vector<std::unique_ptr<Fabric>> make_fabrics(int size);
 std::vector<std::unique_ptr<Communicator>> make_world(
     int size, std::chrono::milliseconds deadline = kDefaultDeadline);

@@ -38,8 +38,8 @@ cudaStream_t native(const Stream& stream) {
   return static_cast<cudaStream_t>(stream.native());
 }
 
-// Lets this thread allocate and free while streams are captured, its own or, in CUDA's default mode,
-// those of any thread. Otherwise such a call fails and ends the capture with it.
+// Lets this thread allocate and free while streams are captured, its own or, in CUDA's default
+// mode, those of any thread. Otherwise such a call fails and ends the capture with it.
 class BesideCaptures {
  public:
   BesideCaptures() { exchange(); }
