@@ -9,7 +9,7 @@
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
 #include "tests/device.h"
-#include "tests/methods/graph.h"
+#include "tests/graph.h"
 #include "tests/methods/ranks.h"
 
 // What only a GPU can be asked: graphs, streams that the host does not wait for, launches, and the
@@ -17,7 +17,7 @@
 namespace scalecom::methods {
 namespace {
 
-using testing::Graph;
+using scalecom::testing::Graph;
 using testing::layout_of;
 
 constexpr core::Device kDevice{core::Device::Kind::kCuda, 0};

@@ -7,7 +7,7 @@
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
 #include "tests/comm/world.h"
-#include "tests/methods/graph.h"
+#include "tests/graph.h"
 #include "tests/methods/ranks.h"
 
 // Methods over NCCL, each rank a process with its arrays on a GPU, against the same ranks as
@@ -16,8 +16,8 @@
 namespace scalecom::methods {
 namespace {
 
+using scalecom::testing::Graph;
 using testing::Gradients;
-using testing::Graph;
 using testing::World;
 
 class OverNccl : public ::testing::Test {

@@ -2,10 +2,10 @@
 
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/core/error.h"
-#include "tests/comm/capture.h"
 #include "tests/comm/device_array.h"
 #include "tests/comm/gate.h"
 #include "tests/comm/world.h"
+#include "tests/graph.h"
 
 /// Ranks of one process on arrays of the GPU that they share, beyond what tests of every backend
 /// see.
@@ -153,7 +153,7 @@ TEST_F(InprocDeviceTest, WorldOfOneCanBeCaptured) {
     core::Array<std::byte> all(stream.device(), 100);
     core::Array<std::byte> turned(stream.device(), 100);
     const std::vector<std::int64_t> sizes{100};
-    testing::Capture capture(stream, [&] {
+    const scalecom::testing::Graph capture(stream, [&] {
       comm.all_reduce(floats.span(), stream);
       comm.reduce_scatter(floats.span(), stream);
       comm.broadcast(bytes.span(), 0, stream);
@@ -171,7 +171,8 @@ TEST_F(InprocDeviceTest, CapturesOfSeveralRanksAreRefused) {
     const core::Stream stream = new_stream();
     auto floats = to_device(std::vector<float>(100, 1.0F), stream);
     const auto capture = [&] {
-      const testing::Capture captured(stream, [&] { comm.all_reduce(floats.span(), stream); });
+      const scalecom::testing::Graph captured(stream,
+                                              [&] { comm.all_reduce(floats.span(), stream); });
     };
     const std::string error = error_of<core::UsageError>(capture);
     EXPECT_TRUE(has(error, "[all_reduce] the stream is being captured")) << error;

@@ -14,9 +14,9 @@
 #include "scalecom/comm/nccl/nccl.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "tests/comm/capture.h"
 #include "tests/comm/device_array.h"
 #include "tests/comm/gate.h"
+#include "tests/graph.h"
 
 /// Ranks over NCCL that are lost or late, captured or held up. The test starts this program once
 /// more for every rank, which then plays its part in a scene: a process that dies takes no test
@@ -120,7 +120,7 @@ void captured(Part& part) {
   core::Array<std::byte> all(part.stream.device(), length);
   const auto bytes = std::as_bytes(part.ones.span());
   {
-    testing::Capture capture(part.stream, [&] {
+    const scalecom::testing::Graph capture(part.stream, [&] {
       part.comm.all_reduce(part.ones.span(), part.stream);
       part.comm.all_gather(
           bytes.first(static_cast<std::size_t>(sizes[static_cast<std::size_t>(part.comm.rank())])),

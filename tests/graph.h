@@ -3,12 +3,12 @@
 #include <cuda_runtime_api.h>
 
 #include <functional>
-#include <utility>
+#include <vector>
 
 #include "scalecom/core/cuda/check.h"
 #include "scalecom/core/stream.h"
 
-namespace scalecom::methods::testing {
+namespace scalecom::testing {
 
 /// What was put on a stream while it was captured, to be run again.
 class Graph {
@@ -57,4 +57,4 @@ class Graph {
   cudaGraphExec_t ready_ = nullptr;
 };
 
-}  // namespace scalecom::methods::testing
+}  // namespace scalecom::testing
