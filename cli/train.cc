@@ -144,8 +144,11 @@ std::unique_ptr<train::Processes> meet(std::chrono::milliseconds deadline) {
 
 int finish(const Options& options, const train::Ending& ending) {
   if (!ending.is_complete()) {
-    fmt::print(stderr, "interrupted after step {} of {}; go on with: scalecom train --resume {}\n",
-               ending.done, ending.steps, ending.run.string());
+    const core::Device device = options.place.device;
+    fmt::print(stderr,
+               "interrupted after step {} of {}; go on with: scalecom train --resume {}{}\n",
+               ending.done, ending.steps, ending.run.string(),
+               device.is_cuda() ? " --device " + core::to_string(device) : "");
     return kInterrupted;
   }
   const auto result = train::RunFolder::open(ending.run).result();
@@ -211,7 +214,9 @@ void add_options(CLI::App& command, Options& options) {
       "RATE");
   add("--seed", request.seed, "What all that is random comes from (1)", "SEED");
   add("--data", request.data, "The folder of the data (where the task's package puts it)", "DIR");
-  command.add_option("--resume", place.resume, "Go on with this run, with its own options")
+  command
+      .add_option("--resume", place.resume,
+                  "Go on with this run, with its own options; only --device is to be given again")
       ->type_name("RUN");
   command
       .add_option("--checkpoint-every", place.checkpoint_every,
