@@ -72,7 +72,4 @@ class Expected {
 
 bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b);
 
-/// The middle one.
-double median(std::vector<double> values);
-
 }  // namespace bench

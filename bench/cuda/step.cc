@@ -8,6 +8,7 @@
 #include "bench/cuda/plain_pass.h"
 #include "bench/problem.h"
 #include "bench/scripted_peers.h"
+#include "bench/turns.h"
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/core/array.h"
 #include "scalecom/core/cuda/check.h"
@@ -119,45 +120,30 @@ void StepBench::time(StepFigures& figures, const std::function<void(int, int)>& 
   const auto copy_gradient = [&] {
     core::cuda::copy(copied.data(), gradient_.data(), problem_.bytes(), stream_);
   };
-  const std::vector<std::function<void()>> passes = {
-      [&] { step(*leader, *alone_.front()); }, [&] { step(*follower, peers_); },
-      [&] {
-        plain_pass(memory.data(), gradient_.data(), plan_.type, beta, plan_.elements, stream_);
-      },
-      copy_gradient,
-      [&] {
-        copy_gradient();
-        core::cuda::copy(copied_too.data(), memory.data(), 4 * plan_.elements, stream_);
-      }};
-  std::vector<std::vector<double>> times(passes.size());
+  const Passes passes{
+      .leader = [&] { step(*leader, *alone_.front()); },
+      .follower = [&] { step(*follower, peers_); },
+      .plain =
+          [&] {
+            plain_pass(memory.data(), gradient_.data(), plan_.type, beta, plan_.elements, stream_);
+          },
+      .copy = copy_gradient,
+      .floor =
+          [&] {
+            copy_gradient();
+            core::cuda::copy(copied_too.data(), memory.data(), 4 * plan_.elements, stream_);
+          }};
   Moment begin;
   Moment end;
-  constexpr int kWarmUp = 2;
-  for (int round = -kWarmUp; round < plan_.repeats; ++round) {
-    for (std::size_t i = 0; i < passes.size(); ++i) {
-      // Each comes after each of the others in turn. The refill keeps the device busy while the
-      // host puts the pass behind it, as a backward pass does.
-      const std::size_t pass = (i + static_cast<std::size_t>(round + kWarmUp)) % passes.size();
-      refill();
-      begin.record(stream_);
-      passes[pass]();
-      end.record(stream_);
-      const double taken = Moment::milliseconds(begin, end);
-      if (round >= 0) times[pass].push_back(taken);
-    }
-    progress(round + kWarmUp + 1, plan_.repeats + kWarmUp);
-  }
-  const auto ratio_to_floor = [&](std::vector<double> pass) {
-    for (std::size_t i = 0; i < pass.size(); ++i) pass[i] /= times[4][i];
-    return median(pass);
+  const auto milliseconds = [&](const std::function<void()>& pass) {
+    // It keeps the device busy while the host puts the pass behind it, as a backward pass does.
+    refill();
+    begin.record(stream_);
+    pass();
+    end.record(stream_);
+    return Moment::milliseconds(begin, end);
   };
-  figures.leader_ms = median(times[0]);
-  figures.follower_ms = median(times[1]);
-  figures.plain_ms = median(times[2]);
-  figures.copy_ms = median(times[3]);
-  figures.floor_ms = median(times[4]);
-  figures.leader_ratio = ratio_to_floor(times[0]);
-  figures.follower_ratio = ratio_to_floor(times[1]);
+  time_in_turns(passes, Against::kFloor, plan_.repeats, milliseconds, progress, figures);
 }
 
 std::string name_of(core::Device device) {

@@ -9,6 +9,7 @@
 #include "bench/problem.h"
 #include "bench/process_memory.h"
 #include "bench/scripted_peers.h"
+#include "bench/turns.h"
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/core/thread_pool.h"
 #include "scalecom/methods/method.h"
@@ -146,37 +147,20 @@ void StepBench::time(StepFigures& figures, const std::function<void(int, int)>& 
   const auto* const plain =
       wide.size() > 0 ? wide.data() : reinterpret_cast<float*>(gradient_.data());
   const auto copy_gradient = [&] { copy_bytes(copied.data(), gradient_.data(), problem_.bytes()); };
-  const std::vector<std::function<void()>> passes = {
-      [&] { leader.step(gradient_.data()); }, [&] { follower.step(gradient_.data()); },
-      [&] { plain_pass(memory, plain, beta, plan_.elements); }, copy_gradient,
-      [&] {
-        copy_gradient();
-        copy_bytes(copied_too.data(), memory, 4 * plan_.elements);
-      }};
-  std::vector<std::vector<double>> times(passes.size());
-  constexpr int kWarmUp = 2;
-  for (int round = -kWarmUp; round < plan_.repeats; ++round) {
-    for (std::size_t i = 0; i < passes.size(); ++i) {
-      // Each comes after each of the others in turn, and finds the gradient freshly written, as a
-      // backward pass leaves it.
-      const std::size_t pass = (i + static_cast<std::size_t>(round + kWarmUp)) % passes.size();
-      refill();
-      const double taken = milliseconds(passes[pass]);
-      if (round >= 0) times[pass].push_back(taken);
-    }
-    progress(round + kWarmUp + 1, plan_.repeats + kWarmUp);
-  }
-  const auto ratio_to_plain = [&](std::vector<double> pass) {
-    for (std::size_t i = 0; i < pass.size(); ++i) pass[i] /= times[2][i];
-    return median(pass);
+  const Passes passes{.leader = [&] { leader.step(gradient_.data()); },
+                      .follower = [&] { follower.step(gradient_.data()); },
+                      .plain = [&] { plain_pass(memory, plain, beta, plan_.elements); },
+                      .copy = copy_gradient,
+                      .floor =
+                          [&] {
+                            copy_gradient();
+                            copy_bytes(copied_too.data(), memory, 4 * plan_.elements);
+                          }};
+  const auto from_fresh_gradient = [&](const std::function<void()>& pass) {
+    refill();
+    return milliseconds(pass);
   };
-  figures.leader_ms = median(times[0]);
-  figures.follower_ms = median(times[1]);
-  figures.plain_ms = median(times[2]);
-  figures.copy_ms = median(times[3]);
-  figures.floor_ms = median(times[4]);
-  figures.leader_ratio = ratio_to_plain(times[0]);
-  figures.follower_ratio = ratio_to_plain(times[1]);
+  time_in_turns(passes, Against::kPlain, plan_.repeats, from_fresh_gradient, progress, figures);
 }
 
 }  // namespace
