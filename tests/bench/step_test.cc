@@ -26,6 +26,22 @@ TEST(Step, IsVerifiedAndTimed) {
   }
 }
 
+TEST(Step, EverySelectionAndTypeIsVerified) {
+  using scalecom::core::DType;
+  for (const char* const select : {"chunk", "chunk:1000", "chunk:77", "exact", "random"}) {
+    for (const DType type : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+      StepPlan plan;
+      plan.elements = 100'003;
+      plan.rate = 10;
+      plan.select = select;
+      plan.type = type;
+      plan.repeats = 1;
+      EXPECT_TRUE(measure_step(plan, [](int, int) {}).verified)
+          << select << " " << scalecom::core::to_string(type);
+    }
+  }
+}
+
 TEST(Step, NeedsOneMemoryAndUnderATwentiethMore) {
   StepPlan plan;
   plan.elements = 10'000'000;
@@ -52,6 +68,8 @@ TEST(Step, APlanThatCannotBeRunIsRefused) {
     plan.elements = 1000;
     plan.beta = 2;
   });
+  refused([](StepPlan& plan) { plan.select = "best"; });
+  refused([](StepPlan& plan) { plan.device = scalecom::core::Device::cuda(99); });
 }
 
 }  // namespace

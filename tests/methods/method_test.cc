@@ -116,6 +116,22 @@ TEST(Method, RefusesAGradientThatIsNotItsLayouts) {
   EXPECT_THROW(world.method(0).reduce({nullptr, 2}, two, world.end(0)), core::UsageError);
 }
 
+TEST(Method, RefusesAGradientThatIsElsewhere) {
+  World world(1, "scalecom,rate=2");
+  std::vector<float> numbers(10, 1.0F);
+  const layout::Layout ten = layout_of({{10, 2}});
+  const core::Buffer host = core::Buffer::of(numbers.data(), 10);
+  core::Buffer claimed = host;
+  claimed.device = core::Device::cuda();
+  const core::Stream stream = core::Stream::wrap(core::Device::cuda(), nullptr);
+  Method& method = world.method(0);
+  EXPECT_THROW(method.reduce(claimed, ten, world.end(0)), core::UsageError);
+  EXPECT_THROW(method.reduce(host, ten, world.end(0), stream), core::UsageError);
+  EXPECT_THROW(method.reduce(claimed, ten, world.end(0), stream), core::UsageError);
+  EXPECT_EQ(method.steps(), 0) << "a refused call is not a step";
+  EXPECT_EQ(numbers, std::vector<float>(10, 1.0F));
+}
+
 // The same error on all ranks, and nobody is left waiting.
 TEST(Method, RanksThatDifferAllSaySo) {
   const int size = 3;
