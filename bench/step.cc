@@ -4,6 +4,7 @@
 #include "bench/host/step.h"
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
+#include "scalecom/core/thread_pool.h"
 
 namespace bench {
 
@@ -16,6 +17,7 @@ StepFigures measure_step(const StepPlan& plan,
         "number of elements");
   }
   scalecom::core::cuda::require(plan.device);
+  if (plan.threads > 0) scalecom::core::set_pool_threads(plan.threads);
   return plan.device.is_cuda() ? cuda::measure_step(plan, progress)
                                : host::measure_step(plan, progress);
 }

@@ -17,7 +17,8 @@ struct StepPlan {
   std::string select = "chunk";                                  ///< as scalecom's option
   scalecom::core::DType type = scalecom::core::DType::kFloat32;  ///< of the gradient
   scalecom::core::Device device;
-  int threads = 0;  ///< of the CPU; 0: as many as the pool takes by itself
+  /// Of the CPU, which verifies what a GPU does; 0: as many as the pool takes by itself.
+  int threads = 0;
   int repeats = 21;
 };
 

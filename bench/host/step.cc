@@ -166,7 +166,6 @@ void StepBench::time(StepFigures& figures, const std::function<void(int, int)>& 
 }  // namespace
 
 StepFigures measure_step(const StepPlan& plan, const std::function<void(int, int)>& progress) {
-  if (plan.threads > 0) core::set_pool_threads(plan.threads);
   StepFigures figures;
   figures.engine = kernels::table().isa;
   figures.threads = core::pool_threads();
