@@ -216,7 +216,7 @@ void add_options(CLI::App& command, Options& options) {
   add("--data", request.data, "The folder of the data (where the task's package puts it)", "DIR");
   command
       .add_option("--resume", place.resume,
-                  "Go on with this run, with its own options; only --device is to be given again")
+                  "Go on with this run, with its own options; give --device again")
       ->type_name("RUN");
   command
       .add_option("--checkpoint-every", place.checkpoint_every,
