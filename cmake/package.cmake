@@ -19,6 +19,7 @@ install(TARGETS scalecom EXPORT scalecom COMPONENT library
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scalecom/ COMPONENT library
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/scalecom
         FILES_MATCHING PATTERN "*.h"
+        PATTERN scalecom/torch EXCLUDE
         PATTERN kernels/cpu EXCLUDE
         PATTERN kernels/reference EXCLUDE
         PATTERN core/cuda/check.h EXCLUDE
