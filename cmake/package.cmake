@@ -70,5 +70,9 @@ if(SCALECOM_PROGRAM)
   set_target_properties(
     scalecom_program PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON
                                 INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${torch_root}/lib;${nccl_folder}")
-  install(TARGETS scalecom_program COMPONENT program)
+  if(SKBUILD)
+    install(TARGETS scalecom_program DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
+  else()
+    install(TARGETS scalecom_program COMPONENT program)
+  endif()
 endif()

@@ -14,3 +14,10 @@ def test_ddp() -> None:
     assert done.returncode == 0, done.stderr
     assert "step 50: loss" in done.stdout
     assert "less than dense" in done.stdout
+
+
+def test_the_program_comes_along() -> None:
+    program = Path(sys.executable).parent / "scalecom"
+    done = subprocess.run([program, "train", "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--learners" in done.stdout
