@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -67,6 +67,12 @@ def register(
     state = State(core, names, parameters, group)
     state._announce()
     return state
+
+
+class Writer(Protocol):
+    """Such as torch.utils.tensorboard.SummaryWriter."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
 
 
 class State:
@@ -174,6 +180,25 @@ class State:
             "effective_rate": dense / sent if sent else float("nan"),
             "memory_norm": squares**0.5,
         }
+
+    def similarity(self) -> float:
+        """The mean cosine of the memories of each two ranks: 1 where they point the same way, 0 where
+        they have nothing to do with one another. Every rank calls it; it sends as much as a dense
+        step."""
+        world = dist.get_world_size(self._group)
+        memories = self._core.memories()
+        own = torch.cat([memories[n] for n in sorted(memories)]) if memories else torch.zeros(1)
+        norm = own.norm()
+        together = own / norm if norm > 0 else own
+        dist.all_reduce(together, group=self._group)
+        if world == 1:
+            return 1.0
+        return (float(together.double().square().sum()) - world) / (world * (world - 1))
+
+    def write(self, writer: Writer, step: int | None = None) -> None:
+        """Gives stats() to a TensorBoard SummaryWriter, or to anything that has its add_scalar()."""
+        for name, value in self.stats().items():
+            writer.add_scalar(f"scalecom/{name}", value, self.steps if step is None else step)
 
     def _announce(self) -> None:
         if dist.get_rank(self._group) != 0:

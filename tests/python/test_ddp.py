@@ -271,6 +271,31 @@ def test_rates_by_pattern(world) -> None:
     assert rates["7.weight"] == 50
 
 
+class _Scalars(dict):
+    def add_scalar(self, tag: str, value: float, step: int) -> None:
+        self[tag] = (value, step)
+
+
+def _observed(rank: int, _size: int) -> tuple[float, dict[str, tuple[float, int]]]:
+    _, state, _ = train(rank, "scalecom,rate=50", 6)
+    scalars = _Scalars()
+    state.write(scalars)
+    memories = state._core.memories()
+    own = torch.cat([memories[n] for n in sorted(memories)])
+    both = [torch.empty_like(own) for _ in range(2)]
+    torch.distributed.all_gather(both, own)
+    cosine = float(nn.functional.cosine_similarity(*both, dim=0))
+    assert state.similarity() == pytest.approx(cosine, abs=1e-4)
+    return cosine, dict(scalars)
+
+
+def test_similarity_and_writer(world) -> None:
+    for cosine, scalars in world(2).run(_observed):
+        assert -1 < cosine < 1
+        assert scalars["scalecom/steps"] == (6, 6)
+        assert scalars["scalecom/memory_norm"][0] > 0
+
+
 def _traffic(rank: int, _size: int) -> dict[str, float]:
     return train(rank, "scalecom,rate=50", 10)[1].stats()
 
