@@ -38,6 +38,9 @@ class Stream {
   /// Somebody else's: `native` is a cudaStream_t of that device, and outlives the copies of this.
   static Stream wrap(Device device, void* native);
 
+  /// Whether work on it runs in a thread of its own.
+  bool is_worker() const { return worker_ != nullptr; }
+
   /// The arrays that work on this stream may touch lie there.
   Device device() const { return device_; }
   /// The cudaStream_t of a CUDA stream.

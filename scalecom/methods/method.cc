@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "scalecom/comm/together.h"
 #include "scalecom/core/cuda/runtime.h"
@@ -78,49 +79,70 @@ core::Work Method::start(const core::Buffer& grad, const layout::Layout& layout,
                          comm::Communicator& communicator, const core::Stream& stream) {
   check(grad, layout);
   check_device(grad, stream);
+  // Only the first reduction of a layout can fail with nothing sent yet, at every rank alike; then
+  // the method is as it was. A worker's task runs when others may have been started.
+  std::optional<Count> before;
+  if (!stream.is_worker() && !agreed_.contains(agreement(layout, communicator))) before = count_;
   const bool opens = opens_step(layout);
-  const std::int64_t step = steps_ - 1;
+  const std::int64_t step = count_.steps - 1;
   // A worker's task must not keep its own stream alive.
   const core::Stream on = stream.device().is_cuda() ? stream : core::Stream();
-  return stream.run([this, grad, &layout, &communicator, opens, step, on] {
-    if (opens) begin_step(step);
-    agree(layout, communicator, step, on);
-    reduce_bucket(grad, layout, communicator, step, on);
-  });
+  return stream.run(
+      [this, grad, &layout, &communicator, opens, step, on, before = std::move(before)] {
+        if (opens) begin_step(step);
+        try {
+          agree(layout, communicator, step, on);
+        } catch (const core::PeerError&) {
+          throw;
+        } catch (...) {
+          if (before) count_ = *before;
+          throw;
+        }
+        reduce_bucket(grad, layout, communicator, step, on);
+      });
 }
 
 // A step ends when a tensor comes again. That holds whatever the buckets are, and whether or not
 // some steps bring fewer of them.
 bool Method::begins_step(const layout::Layout& layout) const {
-  const bool again = std::any_of(layout.slices().begin(), layout.slices().end(),
-                                 [this](const layout::Slice& s) { return seen_.contains(s.name); });
-  return again || !step_open_;
+  const bool again =
+      std::any_of(layout.slices().begin(), layout.slices().end(),
+                  [this](const layout::Slice& s) { return count_.seen.contains(s.name); });
+  return again || !count_.step_open;
 }
 
 bool Method::opens_step(const layout::Layout& layout) {
   const bool opens = begins_step(layout);
   if (opens) {
-    seen_.clear();
-    ++steps_;
-    step_open_ = true;
+    count_.seen.clear();
+    ++count_.steps;
+    count_.step_open = true;
   }
-  for (const layout::Slice& slice : layout.slices()) seen_.insert(slice.name);
+  for (const layout::Slice& slice : layout.slices()) count_.seen.insert(slice.name);
   return opens;
+}
+
+std::uint64_t Method::agreement(const layout::Layout& layout,
+                                const comm::Communicator& communicator) {
+  return core::combine(layout.fingerprint(), static_cast<std::uint64_t>(communicator.size()));
 }
 
 void Method::agree(const layout::Layout& layout, comm::Communicator& communicator,
                    std::int64_t step, const core::Stream& stream) {
-  const std::uint64_t key =
-      core::combine(layout.fingerprint(), static_cast<std::uint64_t>(communicator.size()));
+  const std::uint64_t key = agreement(layout, communicator);
   if (agreed_.contains(key)) return;
   if (core::cuda::is_capturing(stream)) {
     throw core::UsageError(
         "[reduce] this layout was not reduced before: take one step before capturing the next");
   }
-  if (communicator.size() == 1) {
-    agreed_.insert(key);
-    return;
-  }
+  if (communicator.size() > 1) compare(layout, communicator, step);
+  // What one rank has no room for, none begins.
+  comm::together(communicator, [&] { prepare_bucket(layout, step, stream); });
+  agreed_.insert(key);
+}
+
+void Method::compare(const layout::Layout& layout, comm::Communicator& communicator,
+                     std::int64_t step) {
   const std::string text = spec();
   const auto digests = comm::gather<std::array<std::uint64_t, 3>>(
       communicator, {core::hash(text), layout.fingerprint(), static_cast<std::uint64_t>(step)});
@@ -132,7 +154,6 @@ void Method::agree(const layout::Layout& layout, comm::Communicator& communicato
         "[reduce] the ranks are not about to do the same: ", differences(digests, statements),
         "; give every rank the same options and tensors"));
   }
-  agreed_.insert(key);
 }
 
 void Method::configure(const std::string& settings) {
@@ -143,16 +164,14 @@ void Method::configure(const std::string& settings) {
 void Method::replayed(std::int64_t steps) {
   if (steps < 1)
     throw core::UsageError(core::concat("[replayed] ", steps, " steps; give 1 or more"));
-  steps_ = steps;
+  count_.steps = steps;
   after_replays(steps);
 }
 
 void Method::restore(std::int64_t steps, Memories memories) {
   if (steps < 0) throw core::UsageError(core::concat("[restore] step ", steps, " is negative"));
   replace_memories(std::move(memories));
-  steps_ = steps;
-  step_open_ = false;
-  seen_.clear();
+  count_ = {steps, false, {}};
   agreed_.clear();
 }
 

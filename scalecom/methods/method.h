@@ -42,10 +42,12 @@ class Method {
   /// rank; all NaN where some rank's gradient, or the mean, is not finite. The buffer, the layout
   /// and the communicator stay alive until the work is done. A gradient on a GPU comes with a
   /// stream of that GPU, and the work takes its place in it: the host waits for nothing, but for
-  /// the first step of a layout and where an option (check, nonfinite=error) has it look. Before
-  /// the first reduction, and whenever a layout or an option is new, the ranks compare what they
-  /// are about to do; where they differ, every rank throws the same core::UsageError, and a new
-  /// method is needed.
+  /// the first step of a layout and where an option (check, nonfinite=error) has it look.
+  ///
+  /// Before the first reduction, and whenever a layout or an option is new, the ranks compare what
+  /// they are about to do and make room for it; where they differ, or one has no room, every rank
+  /// throws the same error and nothing has changed. (On a worker stream the step counts all the
+  /// same, and a new method is needed.)
   core::Work start(const core::Buffer& grad, const layout::Layout& layout,
                    comm::Communicator& communicator, const core::Stream& stream = {});
   void reduce(const core::Buffer& grad, const layout::Layout& layout,
@@ -82,7 +84,7 @@ class Method {
   std::string spec() const { return spec_text(); }
 
   /// Steps begun so far, and the one under way: steps() - 1.
-  std::int64_t steps() const { return steps_; }
+  std::int64_t steps() const { return count_.steps; }
 
   /// A stream may be captured into a CUDA graph while steps are started on it, once each layout has
   /// had a step of its own; a captured step counts at once, and as one of its turn. With
@@ -106,6 +108,10 @@ class Method {
                              comm::Communicator& communicator, std::int64_t step,
                              const core::Stream& stream) = 0;
   virtual void begin_step(std::int64_t /*step*/) {}
+  /// Before a layout's first bucket: makes room for what it needs on the stream's device. May
+  /// throw, and then has changed nothing.
+  virtual void prepare_bucket(const layout::Layout& /*layout*/, std::int64_t /*step*/,
+                              const core::Stream& /*stream*/) {}
   virtual void after_replays(std::int64_t /*steps*/) {}
   virtual std::string spec_text() const = 0;
   virtual void apply(const std::string& settings) = 0;
@@ -117,9 +123,17 @@ class Method {
   void agree(const layout::Layout& layout, comm::Communicator& communicator, std::int64_t step,
              const core::Stream& stream);
 
-  std::int64_t steps_ = 0;
-  bool step_open_ = false;          // whether one has begun since the start or a restore
-  std::set<std::string> seen_;      // tensors that had their turn in this step
+  struct Count {
+    std::int64_t steps = 0;
+    bool step_open = false;      // whether one has begun since the start or a restore
+    std::set<std::string> seen;  // tensors that had their turn in this step
+  };
+
+  static std::uint64_t agreement(const layout::Layout& layout,
+                                 const comm::Communicator& communicator);
+  void compare(const layout::Layout& layout, comm::Communicator& communicator, std::int64_t step);
+
+  Count count_;
   std::set<std::uint64_t> agreed_;  // layouts that all ranks are known to share
 };
 

@@ -169,6 +169,55 @@ TEST(Method, RanksThatDifferAllSaySo) {
   }
 }
 
+// One rank cannot begin: none does, all say so, and all can go on once that is mended.
+TEST(Method, WhatOneRankCannotBeginNoneBegins) {
+  World world(3, "scalecom,rate=10");
+  World untouched(3, "scalecom,rate=10");
+  const layout::Layout first = layout_of({{200, 10}});
+  const layout::Layout second({{"x", 0, 300, 10}});
+  std::mt19937 random(5);
+  Gradients one = testing::normal(3, 200, random);
+  Gradients same = one;
+  world.reduce(one, first);
+  untouched.reduce(same, first);
+  const auto restore = [](Method& method, std::int64_t length) {
+    Memories memories;
+    for (const NamedMemory& memory : method.memories()) {
+      core::AlignedArray<float> copy(static_cast<std::int64_t>(memory.values.size()));
+      std::copy(memory.values.begin(), memory.values.end(), copy.begin());
+      memories.emplace(memory.name, std::move(copy));
+    }
+    memories.erase("x");
+    if (length > 0) memories.emplace("x", core::AlignedArray<float>(length));
+    method.restore(1, std::move(memories));
+  };
+  for (int rank = 0; rank < 3; ++rank) {
+    restore(world.method(rank), rank == 1 ? 7 : 0);  // rank 1 gets another model's
+    restore(untouched.method(rank), 0);
+  }
+  Gradients two = testing::normal(3, 300, random);
+  Gradients spare = two;
+  std::vector<std::string> errors(3);
+  world.run([&](int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    try {
+      world.reduce_at(rank, core::Buffer::of(two[at].data(), 300), second);
+    } catch (const core::UsageError& error) {
+      errors[at] = error.what();
+    }
+  });
+  EXPECT_NE(errors[0].find("is this the memory of another model?"), std::string::npos) << errors[0];
+  EXPECT_EQ(errors[0], errors[1]);
+  EXPECT_EQ(errors[0], errors[2]);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(world.method(rank).steps(), 1);
+  EXPECT_TRUE(testing::same_bits(two[2], spare[2])) << "the gradient stays";
+
+  for (int rank = 0; rank < 3; ++rank) restore(world.method(rank), 0);
+  world.reduce(two, second);
+  untouched.reduce(spare, second);
+  EXPECT_TRUE(testing::same_bits(two[0], spare[0]));
+}
+
 TEST(Method, OnAWorkerStreamBucketsKeepTheirOrder) {
   const int size = 3;
   const layout::Layout x({{"x", 0, 5000, 10}});

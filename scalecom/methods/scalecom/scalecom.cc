@@ -28,6 +28,8 @@ class ScaleCom final : public Method {
 
  protected:
   void begin_step(std::int64_t step) override;
+  void prepare_bucket(const layout::Layout& layout, std::int64_t step,
+                      const core::Stream& stream) override;
   void after_replays(std::int64_t steps) override;
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
@@ -78,6 +80,12 @@ Bucket& ScaleCom::bucket_of(const layout::Layout& layout, std::int64_t step) {
 void ScaleCom::begin_step(std::int64_t step) {
   memories_.forget_aside();
   std::erase_if(buckets_, [step](const auto& item) { return item.second->step() < step - 1; });
+}
+
+void ScaleCom::prepare_bucket(const layout::Layout& layout, std::int64_t step,
+                              const core::Stream& stream) {
+  memories_.use(stream);
+  bucket_of(layout, step);
 }
 
 void ScaleCom::after_replays(std::int64_t steps) {
