@@ -1,7 +1,7 @@
-#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "scalecom/core/cuda/runtime.h"
 #include "scalecom/torch/on_stream.h"
 #include "scalecom/torch/side_stream.h"
 
@@ -37,9 +37,11 @@ core::Stream side_stream(core::Device device) {
 }
 
 void wait_for_current(const core::Stream& side) {
-  at::cuda::CUDAEvent event;
-  event.record(c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(side.device().index)));
-  event.block(external(side));
+  const auto current =
+      c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(side.device().index));
+  core::cuda::Event event(side.device());
+  event.record(core::Stream::wrap(side.device(), current.stream()));
+  event.make_wait(side);
 }
 
 }  // namespace scalecom::torch
