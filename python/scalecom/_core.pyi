@@ -3,8 +3,6 @@
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-torch_version: str
-
 class PeerError(ConnectionError): ...
 class CheckError(ArithmeticError): ...
 

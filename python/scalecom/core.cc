@@ -2,7 +2,6 @@
 // step.
 #include <torch/csrc/utils/pybind.h>
 
-#include <torch/version.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "scalecom/core/error.h"
@@ -97,7 +96,6 @@ void bind_errors(py::module_& module) {
 PYBIND11_MODULE(_core, module) {
   using Released = py::call_guard<py::gil_scoped_release>;
   bind_errors(module);
-  module.attr("torch_version") = TORCH_VERSION;
   module.def("has_cuda", &scalecom::torch::has_cuda);
   module.def("methods", &methods::names);
   module.def("options", &methods::describe);

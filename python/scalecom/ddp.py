@@ -53,8 +53,7 @@ def register(
     names, parameters = _trained_parameters(ddp)
     if any(p.is_cuda for p in parameters) and not _core.has_cuda():
         raise ValueError(
-            "the model is on a GPU, and this scalecom was built without CUDA: install it where the "
-            "CUDA toolkit and a CUDA build of torch are"
+            "the model is on a GPU, and this scalecom was built without CUDA: it takes models on the CPU"
         )
     _check_no_hook(ddp)
     group = _own_group(ddp.process_group, deadline)

@@ -2,9 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <filesystem>
+#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
