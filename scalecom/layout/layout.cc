@@ -26,6 +26,11 @@ void check(const Slice& slice, std::int64_t expected_offset) {
     throw UsageError(concat("[layout] slice '", slice.name, "' has the rate ",
                             core::shortest(slice.rate), "; rates are finite and 1 or more"));
   }
+  if (!slice.shape.empty() && Tensor{slice.name, slice.shape}.elements() != slice.length) {
+    throw UsageError(concat("[layout] slice '", slice.name, "' has the length ", slice.length,
+                            " and a shape of ", Tensor{slice.name, slice.shape}.elements(),
+                            " elements"));
+  }
   if (slice.offset != expected_offset) {
     throw UsageError(concat("[layout] slice '", slice.name, "' begins at ", slice.offset,
                             "; slices follow one another, so it must begin at ", expected_offset));
@@ -68,6 +73,9 @@ Layout::Layout(std::vector<Slice> slices) : slices_(std::move(slices)) {
     fingerprint_ = core::combine(fingerprint_, core::hash(slice.name));
     fingerprint_ = core::combine(fingerprint_, static_cast<std::uint64_t>(slice.length));
     fingerprint_ = core::combine(fingerprint_, std::bit_cast<std::uint64_t>(slice.rate));
+    for (const std::int64_t size : slice.shape) {
+      fingerprint_ = core::combine(fingerprint_, static_cast<std::uint64_t>(size));
+    }
   }
 }
 

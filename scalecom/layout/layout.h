@@ -27,6 +27,8 @@ struct Slice {
   std::int64_t offset = 0;  ///< of its first element in the bucket
   std::int64_t length = 0;
   double rate = kDense;  ///< one value in `rate` is sent
+  /// The tensor's sizes, for methods that see a matrix in it; empty for a row of numbers.
+  std::vector<std::int64_t> shape = {};
 
   bool dense() const { return rate <= kDense; }
 };
@@ -38,7 +40,7 @@ class Layout {
  public:
   Layout() = default;
   /// UsageError for a name that is empty or stands twice, a negative length, a rate under 1 or not
-  /// finite, or slices that do not follow one another from 0.
+  /// finite, a shape of another length, or slices that do not follow one another from 0.
   explicit Layout(std::vector<Slice> slices);
 
   std::span<const Slice> slices() const { return slices_; }

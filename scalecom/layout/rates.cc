@@ -219,7 +219,7 @@ Layout RatePlan::bucket(std::span<const Tensor> tensors) const {
       throw UsageError(concat("[rates] '", tensor.name, "' has ", tensor.elements(),
                               " elements in the bucket and ", entry.elements, " in the model"));
     }
-    slices.push_back({tensor.name, offset, entry.elements, entry.rate});
+    slices.push_back({tensor.name, offset, entry.elements, entry.rate, tensor.shape});
     if (__builtin_add_overflow(offset, entry.elements, &offset)) {
       throw UsageError("[rates] the bucket has more than 2^63 - 1 elements");
     }

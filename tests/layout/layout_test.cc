@@ -61,6 +61,7 @@ TEST(Layout, RefusesWhatIsNoLayout) {
   EXPECT_TRUE(has(refusal({{"a", 0, 1, 0.5}}), "'a' has the rate 0.5"));
   EXPECT_TRUE(has(refusal({{"a", 0, 1, kInfinity}}), "rate"));
   EXPECT_TRUE(has(refusal({{"a", 0, 1, std::nan("")}}), "rate"));
+  EXPECT_TRUE(has(refusal({{"a", 0, 6, 1, {2, 2}}}), "length 6 and a shape of 4"));
   EXPECT_TRUE(has(refusal({{"a", 1, 1, 1}}), "must begin at 0"));
   EXPECT_TRUE(has(refusal({{"a", 0, 5, 1}, {"b", 6, 1, 1}}), "must begin at 5"));
   EXPECT_TRUE(has(refusal({{"a", 0, 5, 1}, {"b", 4, 1, 1}}), "must begin at 5"));
@@ -77,6 +78,7 @@ TEST(Layout, FingerprintsTellLayoutsApart) {
   EXPECT_NE(base, of({{"a", 0, 10, 5.5}, {"b", 10, 5, 1}}));
   EXPECT_NE(base, of({{"a", 0, 11, 5}, {"b", 11, 5, 1}}));
   EXPECT_NE(base, of({{"a", 0, 10, 5}, {"c", 10, 5, 1}}));
+  EXPECT_NE(of({{"a", 0, 6, 5, {2, 3}}}), of({{"a", 0, 6, 5, {3, 2}}}));
   EXPECT_NE(of({{"ab", 0, 1, 1}, {"c", 1, 1, 1}}), of({{"a", 0, 1, 1}, {"bc", 1, 1, 1}}));
 }
 
