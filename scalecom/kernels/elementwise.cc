@@ -163,4 +163,23 @@ void scale(float* numbers, std::int64_t count, float factor, const core::Stream&
   });
 }
 
+void scale_all(std::span<const Numbers> arrays, const float* factor, const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    cuda::elementwise::scale_all(arrays, factor, stream);
+    return;
+  }
+  if (*factor == 1.0F) return;
+  for (const Numbers& array : arrays) scale(array.data, array.count, *factor, stream);
+}
+
+void follow(const float* now, float* last, float* factor, Flag* fell, const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    cuda::elementwise::follow(now, last, factor, fell, stream);
+    return;
+  }
+  *factor = *last > 0 ? *now / *last : 1.0F;
+  *fell = *last > 0 && *now < *last ? 1 : 0;
+  *last = *now;
+}
+
 }  // namespace scalecom::kernels::elementwise

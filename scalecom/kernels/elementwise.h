@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "scalecom/core/dtype.h"
 #include "scalecom/core/stream.h"
@@ -43,5 +44,17 @@ void add_quotient(float* to, const float* from, std::int64_t count, float diviso
 
 /// Every number times `factor`.
 void scale(float* numbers, std::int64_t count, float factor, const core::Stream& stream);
+
+/// All numbers of these arrays times *factor, which lies on the stream's device.
+struct Numbers {
+  float* data = nullptr;
+  std::int64_t count = 0;
+};
+void scale_all(std::span<const Numbers> arrays, const float* factor, const core::Stream& stream);
+
+/// How a number has changed since the last look: *factor = *now / *last, and *fell whether it is
+/// smaller; 1 and 0 at the first look, where *last is 0. Then *last is *now. All lie on the
+/// stream's device.
+void follow(const float* now, float* last, float* factor, Flag* fell, const core::Stream& stream);
 
 }  // namespace scalecom::kernels::elementwise

@@ -67,6 +67,12 @@ void MemoryStore::scale(float factor) {
   }
 }
 
+void MemoryStore::scale(const float* factor) {
+  std::vector<kernels::elementwise::Numbers> all;
+  for (auto& [name, memory] : memories_) all.push_back({memory.data(), memory.size()});
+  kernels::elementwise::scale_all(all, factor, stream_);
+}
+
 std::vector<NamedMemory> MemoryStore::list() const {
   copies_.clear();
   for (const auto& [name, memory] : memories_) {

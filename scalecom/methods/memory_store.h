@@ -31,8 +31,11 @@ class MemoryStore {
   void bring_back();
   void forget_aside() { aside_.clear(); }
 
-  /// Every memory times `factor`.
+  bool has_aside() const { return !aside_.empty(); }
+
+  /// Every memory times `factor`; or times a number that lies where they do.
   void scale(float factor);
+  void scale(const float* factor);
 
   /// In host memory: from a GPU copies are made, which stay until the next call.
   std::vector<NamedMemory> list() const;

@@ -156,6 +156,17 @@ void Method::compare(const layout::Layout& layout, comm::Communicator& communica
   }
 }
 
+void Method::follow_scale(const float* scale, const core::Stream& stream) {
+  loss_scale_.look(scale, stream);
+  apply_scale(loss_scale_, stream);
+}
+
+void Method::apply_scale(const LossScale& scale, const core::Stream& /*stream*/) {
+  const LossScale::Change change = scale.read();
+  if (change.skipped) undo();
+  if (change.factor != 1.0F) rescale(change.factor);
+}
+
 void Method::configure(const std::string& settings) {
   apply(settings);
   agreed_.clear();
@@ -172,6 +183,7 @@ void Method::restore(std::int64_t steps, Memories memories) {
   if (steps < 0) throw core::UsageError(core::concat("[restore] step ", steps, " is negative"));
   replace_memories(std::move(memories));
   count_ = {steps, false, {}};
+  loss_scale_ = {};
   agreed_.clear();
 }
 

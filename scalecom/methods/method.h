@@ -13,6 +13,7 @@
 #include "scalecom/core/buffer.h"
 #include "scalecom/core/stream.h"
 #include "scalecom/layout/rates.h"
+#include "scalecom/methods/loss_scale.h"
 
 namespace scalecom::methods {
 
@@ -72,6 +73,12 @@ class Method {
   /// be taken back.
   virtual void rescale(float /*factor*/) {}
 
+  /// Before a step begins: the scale of its gradients, as a loss scaler keeps it on the stream's
+  /// device, read in its place on the stream. Where it has changed since the step before, all that
+  /// is remembered follows; where it has become smaller, the scaler skipped that step, which is
+  /// taken back first.
+  void follow_scale(const float* scale, const core::Stream& stream = {});
+
   /// Whether a bucket of this layout would begin a new step.
   bool begins_step(const layout::Layout& layout) const;
 
@@ -96,7 +103,8 @@ class Method {
   /// Before the next step that is not a replay, and before saving: how many steps are done.
   void replayed(std::int64_t steps);
 
-  /// What it remembers, for saving; and back again, replacing everything. The next step is `steps`.
+  /// What it remembers, for saving; and back again, replacing everything. The next step is `steps`,
+  /// and the scale of its gradients, if they have one, that of the memories.
   virtual std::vector<NamedMemory> memories() const { return {}; }
   void restore(std::int64_t steps, Memories memories);
 
@@ -113,6 +121,8 @@ class Method {
   virtual void prepare_bucket(const layout::Layout& /*layout*/, std::int64_t /*step*/,
                               const core::Stream& /*stream*/) {}
   virtual void after_replays(std::int64_t /*steps*/) {}
+  /// What follow_scale() found. Here the host waits for it; a method may do without.
+  virtual void apply_scale(const LossScale& scale, const core::Stream& stream);
   virtual std::string spec_text() const = 0;
   virtual void apply(const std::string& settings) = 0;
   /// Throws UsageError, changing nothing, where the memories cannot be its own.
@@ -134,6 +144,7 @@ class Method {
   void compare(const layout::Layout& layout, comm::Communicator& communicator, std::int64_t step);
 
   Count count_;
+  LossScale loss_scale_;
   std::set<std::uint64_t> agreed_;  // layouts that all ranks are known to share
 };
 

@@ -113,6 +113,17 @@ const layout::Layout& Ddp::layout_of(c10d::GradBucket& bucket) {
   return layouts_.emplace(std::move(members), plan().bucket(tensors)).first->second;
 }
 
+void Ddp::follow_scale(at::Tensor scale) {
+  const at::Device device = device_of(stream_);
+  if (scale.device() != device || scale.scalar_type() != at::kFloat || scale.numel() != 1) {
+    throw core::UsageError(core::concat("[torch] the scaler keeps its scale on ",
+                                        scale.device().str(), " and the model is on ", device.str(),
+                                        ": use torch.amp.GradScaler(\"",
+                                        c10::DeviceTypeName(device.type(), true), "\")"));
+  }
+  scale_ = std::move(scale);
+}
+
 c10::intrusive_ptr<Future> Ddp::reduce(c10d::GradBucket& bucket) {
   const at::Tensor tensor = bucket.getBuffer();
   const auto future = make_future(tensor);
@@ -141,18 +152,12 @@ c10::intrusive_ptr<Future> Ddp::reduce(c10d::GradBucket& bucket) {
   return future;
 }
 
-// Between the last step and the one that begins.
-void Ddp::follow_scale() {
-  const auto scale = scale_.item<float>();
-  if (last_scale_ > 0 && scale < last_scale_) method_->undo();
-  if (last_scale_ > 0 && scale != last_scale_) method_->rescale(scale / last_scale_);
-  last_scale_ = scale;
-}
-
 void Ddp::reduce_now(const at::Tensor& tensor, const layout::Layout& layout) {
-  if (scale_.defined() && method_->begins_step(layout)) follow_scale();
-  method_->reduce(buffer_of(tensor), layout, *communicator_,
-                  tensor.is_cuda() ? stream_ : core::Stream());
+  const core::Stream stream = tensor.is_cuda() ? stream_ : core::Stream();
+  if (scale_.defined() && method_->begins_step(layout)) {
+    method_->follow_scale(scale_.const_data_ptr<float>(), stream);
+  }
+  method_->reduce(buffer_of(tensor), layout, *communicator_, stream);
 }
 
 }  // namespace scalecom::torch

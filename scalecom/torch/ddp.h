@@ -47,7 +47,7 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   /// A loss scaler's scale, a tensor of one float that it changes in place: from now on the memory
   /// follows it. A scale that has become smaller since the last step means that the scaler skipped
   /// that step, which is then taken back over all its buckets.
-  void follow_scale(at::Tensor scale) { scale_ = std::move(scale); }
+  void follow_scale(at::Tensor scale);
 
   methods::Method& method() { return *method_; }
   comm::Communicator& communicator() { return *communicator_; }
@@ -60,7 +60,6 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   const layout::Layout& layout_of(c10d::GradBucket& bucket);
   const layout::RatePlan& plan();
   void reduce_now(const at::Tensor& tensor, const layout::Layout& layout);
-  void follow_scale();
 
   std::vector<Parameter> parameters_;
   std::vector<layout::Tensor> tensors_;
@@ -71,7 +70,6 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   std::map<std::vector<std::size_t>, layout::Layout> layouts_;  // by the parameters of a bucket
   core::Stream stream_;                                         // a worker's, or a GPU's
   at::Tensor scale_;
-  float last_scale_ = 0;  // of the step before; 0 before the first
 };
 
 }  // namespace scalecom::torch

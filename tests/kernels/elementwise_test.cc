@@ -226,5 +226,45 @@ TEST_F(Elementwise, AddQuotientAndScale) {
   }
 }
 
+TEST_F(Elementwise, ScaleAllTakesItsFactorFromTheDevice) {
+  std::vector<std::vector<float>> expected;
+  std::vector<Placed<float>> placed;
+  for (int i = 0; i < 150; ++i) {  // more than one launch takes
+    expected.push_back(numbers(kCounts[i % std::size(kCounts)] % 5000, static_cast<unsigned>(i)));
+    placed.push_back(place(expected.back(), i % 3));
+  }
+  std::vector<Numbers> arrays;
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    arrays.push_back({placed[i].data(), static_cast<std::int64_t>(expected[i].size())});
+  }
+  for (const float factor : {1.0F, 0.5F, 1.0F / 3.0F}) {
+    auto number = place(std::vector<float>{factor});
+    scale_all(arrays, number.data(), stream_);
+    for (auto& array : expected) {
+      for (float& value : array) value *= factor;
+    }
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      ASSERT_TRUE(same(fetch(placed[i]), expected[i])) << i;
+    }
+  }
+}
+
+TEST_F(Elementwise, FollowTellsHowANumberChanged) {
+  auto last = place(std::vector<float>{0.0F});
+  auto factor = place(std::vector<float>{7.0F});
+  auto fell = place(std::vector<Flag>{7});
+  const auto look = [&](float number) {
+    auto now = place(std::vector<float>{number});
+    follow(now.data(), last.data(), factor.data(), fell.data(), stream_);
+    EXPECT_EQ(fetch(last)[0], number);
+    return std::pair(fetch(factor)[0], fetch(fell)[0]);
+  };
+  EXPECT_EQ(look(1024), std::pair(1.0F, 0)) << "there is nothing to compare with";
+  EXPECT_EQ(look(1024), std::pair(1.0F, 0));
+  EXPECT_EQ(look(2048), std::pair(2.0F, 0));
+  EXPECT_EQ(look(512), std::pair(0.25F, 1));
+  EXPECT_EQ(look(512), std::pair(1.0F, 0));
+}
+
 }  // namespace
 }  // namespace scalecom::kernels::elementwise

@@ -11,8 +11,29 @@ namespace scalecom::methods::testing {
 World::World(int size, const std::string& spec)
     : ends_(comm::inproc::make_world(size)),
       streams_(static_cast<std::size_t>(size)),
-      arrays_(static_cast<std::size_t>(size)) {
+      arrays_(static_cast<std::size_t>(size)),
+      scales_(static_cast<std::size_t>(size)) {
   for (int r = 0; r < size; ++r) methods_.push_back(make(spec));
+}
+
+core::Stream& World::stream(int rank) {
+  core::Stream& stream = streams_[static_cast<std::size_t>(rank)];
+  const core::Device device = ::scalecom::testing::device();
+  if (stream.device() != device) stream = core::Stream::cuda(device);
+  return stream;
+}
+
+void World::follow_scale(float scale) {
+  run([&](int rank) {
+    core::Array<float>& array = scales_[static_cast<std::size_t>(rank)];
+    if (array.size() == 0) array = core::Array<float>(::scalecom::testing::device(), 1);
+    if (array.device().is_cuda()) {
+      core::cuda::copy(array.data(), &scale, sizeof scale, stream(rank));
+    } else {
+      *array.data() = scale;
+    }
+    method(rank).follow_scale(array.data(), stream(rank));
+  });
 }
 
 void World::reduce_at(int rank, const core::Buffer& gradient, const layout::Layout& layout) {
@@ -21,10 +42,9 @@ void World::reduce_at(int rank, const core::Buffer& gradient, const layout::Layo
     method(rank).reduce(gradient, layout, end(rank));
     return;
   }
-  core::Stream& stream = streams_[static_cast<std::size_t>(rank)];
+  core::Stream& stream = this->stream(rank);
   core::Array<std::byte>& array = arrays_[static_cast<std::size_t>(rank)];
   const std::int64_t bytes = gradient.elements * core::size_of(gradient.dtype);
-  if (!stream.device().is_cuda()) stream = core::Stream::cuda(device);
   if (array.size() < bytes) array = core::Array<std::byte>(device, bytes);
   core::cuda::copy(array.data(), gradient.data, bytes, stream);
   method(rank).reduce({array.data(), gradient.elements, gradient.dtype, device}, layout, end(rank),

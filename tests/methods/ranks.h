@@ -34,6 +34,9 @@ class World {
   /// scalecom::testing::device() is a GPU, by way of an array on it.
   void reduce_at(int rank, const core::Buffer& gradient, const layout::Layout& layout);
 
+  /// Every rank's method follows a loss scale, which lies on the device of the test.
+  void follow_scale(float scale);
+
   /// One bucket: every rank's gradient becomes the mean.
   void reduce(Gradients& gradients, const layout::Layout& layout);
 
@@ -43,6 +46,9 @@ class World {
   // Of each rank, on a GPU.
   std::vector<core::Stream> streams_;
   std::vector<core::Array<std::byte>> arrays_;
+  std::vector<core::Array<float>> scales_;
+
+  core::Stream& stream(int rank);
 };
 
 /// Whole numbers in [-range, range], as floats.

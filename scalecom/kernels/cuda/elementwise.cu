@@ -1,5 +1,7 @@
 #include "scalecom/kernels/cuda/elementwise.h"
 
+#include <algorithm>
+
 #include "scalecom/kernels/cuda/grid.cuh"
 #include "scalecom/kernels/cuda/number.cuh"
 #include "scalecom/kernels/cuda/policy.h"
@@ -167,6 +169,31 @@ struct AddQuotient {
   float factor;
 };
 
+struct Arrays {
+  Numbers of[Policy::kArrays];
+};
+
+// A row of blocks an array. There is nothing to do in most steps, as a loss scale seldom changes.
+__global__ void __launch_bounds__(Policy::kThreads)
+    scale_all_kernel(const __grid_constant__ Arrays arrays, const float* d_factor) {
+  const float factor = *d_factor;
+  if (factor == 1.0F) return;
+  const Numbers& array = arrays.of[blockIdx.y];
+  const std::int64_t threads = std::int64_t{gridDim.x} * Policy::kThreads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * Policy::kThreads + threadIdx.x; i < array.count;
+       i += threads) {
+    array.data[i] = __fmul_rn(array.data[i], factor);
+  }
+}
+
+__global__ void follow_kernel(const float* d_now, float* d_last, float* d_factor, Flag* d_fell) {
+  const float now = *d_now;
+  const float last = *d_last;
+  *d_factor = last > 0 ? __fdiv_rn(now, last) : 1.0F;
+  *d_fell = last > 0 && now < last ? 1 : 0;
+  *d_last = now;
+}
+
 }  // namespace
 
 void load(const void* d_grad, core::DType dtype, std::int64_t count, float factor, float* d_out,
@@ -225,6 +252,31 @@ void add_quotient(float* d_to, const float* d_from, std::int64_t count, float di
 
 void scale(float* d_numbers, std::int64_t count, float factor, const core::Stream& stream) {
   transform(static_cast<const float*>(d_numbers), count, d_numbers, "scale", stream, Scale{factor});
+}
+
+void scale_all(std::span<const Numbers> arrays, const float* d_factor, const core::Stream& stream) {
+  const core::cuda::DeviceScope scope(stream.device());
+  for (std::size_t begin = 0; begin < arrays.size(); begin += Policy::kArrays) {
+    const auto some =
+        arrays.subspan(begin, std::min<std::size_t>(arrays.size() - begin, Policy::kArrays));
+    Arrays batch;
+    std::copy(some.begin(), some.end(), batch.of);
+    std::int64_t longest = 1;
+    for (const Numbers& array : some) longest = std::max(longest, array.count);
+    const dim3 grid(resident_blocks(blocks_for(longest, Policy::kThreads), 1),
+                    static_cast<unsigned>(some.size()));
+    scale_all_kernel<<<grid, Policy::kThreads, 0, static_cast<cudaStream_t>(stream.native())>>>(
+        batch, d_factor);
+    core::cuda::check(cudaGetLastError(), "scale_all");
+  }
+}
+
+void follow(const float* d_now, float* d_last, float* d_factor, Flag* d_fell,
+            const core::Stream& stream) {
+  const core::cuda::DeviceScope scope(stream.device());
+  follow_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream.native())>>>(d_now, d_last, d_factor,
+                                                                         d_fell);
+  core::cuda::check(cudaGetLastError(), "follow");
 }
 
 }  // namespace scalecom::kernels::cuda::elementwise

@@ -237,10 +237,13 @@ __global__ void __launch_bounds__(policy::Items::kThreads)
 }
 
 __global__ void __launch_bounds__(policy::Items::kThreads)
-    put_back_kernel(const __grid_constant__ Pass pass) {
-  if (*pass.step.d_sent == 0) return;
-  restore(pass, std::int64_t{blockIdx.x} * policy::Items::kThreads + threadIdx.x,
-          std::int64_t{gridDim.x} * policy::Items::kThreads);
+    put_back_kernel(const __grid_constant__ Pass pass, const std::int32_t* d_condition) {
+  if (d_condition != nullptr && *d_condition == 0) return;
+  if (*pass.step.d_sent != 0) {
+    restore(pass, std::int64_t{blockIdx.x} * policy::Items::kThreads + threadIdx.x,
+            std::int64_t{gridDim.x} * policy::Items::kThreads);
+  }
+  if (is_last_block(pass.tables.d_state) && threadIdx.x == 0) *pass.step.d_sent = 0;
 }
 
 }  // namespace
@@ -266,10 +269,10 @@ void launch_settle_rounding(const Pass& pass, std::int64_t first, std::int64_t c
   core::cuda::check(cudaGetLastError(), "settle_rounding");
 }
 
-void launch_put_back(const Pass& pass, cudaStream_t stream) {
+void launch_put_back(const Pass& pass, const std::int32_t* d_condition, cudaStream_t stream) {
   if (pass.tables.items == 0) return;
   put_back_kernel<<<blocks_for(pass.tables.items, policy::Items::kThreads), policy::Items::kThreads,
-                    0, stream>>>(pass);
+                    0, stream>>>(pass, d_condition);
   core::cuda::check(cudaGetLastError(), "put_back");
 }
 

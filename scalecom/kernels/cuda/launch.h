@@ -58,6 +58,6 @@ void launch_take_unpacked(const Pass& pass, cudaStream_t stream);
 void launch_finish(const Pass& pass, float factor, cudaStream_t stream);
 void launch_settle_rounding(const Pass& pass, std::int64_t first, std::int64_t count,
                             const float* d_rounding, cudaStream_t stream);
-void launch_put_back(const Pass& pass, cudaStream_t stream);
+void launch_put_back(const Pass& pass, const std::int32_t* d_condition, cudaStream_t stream);
 
 }  // namespace scalecom::kernels::cuda

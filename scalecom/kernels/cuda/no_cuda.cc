@@ -23,7 +23,8 @@ void Bucket::take(const Step& /*step*/, const core::Stream& /*stream*/) const {}
 void Bucket::finish(const Step& /*step*/, float /*factor*/, const core::Stream& /*stream*/) const {}
 void Bucket::settle_rounding(const Step& /*step*/, std::int64_t /*first*/, std::int64_t /*count*/,
                              const float* /*d_rounding*/, const core::Stream& /*stream*/) const {}
-void Bucket::put_back(const Step& /*step*/, const core::Stream& /*stream*/) const {}
+void Bucket::put_back(const Step& /*step*/, const std::int32_t* /*d_condition*/,
+                      const core::Stream& /*stream*/) const {}
 
 namespace elementwise {
 
@@ -58,6 +59,14 @@ void add_quotient(float* /*d_to*/, const float* /*d_from*/, std::int64_t /*count
 }
 void scale(float* /*d_numbers*/, std::int64_t /*count*/, float /*factor*/,
            const core::Stream& /*stream*/) {
+  refuse();
+}
+void scale_all(std::span<const Numbers> /*arrays*/, const float* /*d_factor*/,
+               const core::Stream& /*stream*/) {
+  refuse();
+}
+void follow(const float* /*d_now*/, float* /*d_last*/, float* /*d_factor*/, Flag* /*d_fell*/,
+            const core::Stream& /*stream*/) {
   refuse();
 }
 

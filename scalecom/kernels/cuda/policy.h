@@ -65,6 +65,8 @@ struct Finish {
 };
 
 struct Elementwise {
+  /// Arrays of one launch that takes several: what fits into 4 KB of parameters.
+  static constexpr int kArrays = 128;
   static constexpr int kThreads = 256;
   static constexpr int kUnroll = 4;
   static constexpr int kBlocksPerProcessor = 16;

@@ -132,10 +132,10 @@ void Bucket::settle_rounding(const Step& step, std::int64_t first, std::int64_t 
   launch_settle_rounding(Pass(*tables_, step), first, count, d_rounding, native(stream));
 }
 
-void Bucket::put_back(const Step& step, const core::Stream& stream) const {
+void Bucket::put_back(const Step& step, const std::int32_t* d_condition,
+                      const core::Stream& stream) const {
   const core::cuda::DeviceScope scope(stream.device());
-  launch_put_back(Pass(*tables_, step), native(stream));
-  core::cuda::set_zero(step.d_sent, sizeof(*step.d_sent), stream);
+  launch_put_back(Pass(*tables_, step), d_condition, native(stream));
 }
 
 }  // namespace scalecom::kernels::cuda

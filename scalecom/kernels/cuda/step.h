@@ -116,8 +116,10 @@ class Bucket {
   void settle_rounding(const Step& step, std::int64_t first, std::int64_t count,
                        const float* d_rounding, const core::Stream& stream) const;
 
-  /// The memories as if nothing had been sent, where something was.
-  void put_back(const Step& step, const core::Stream& stream) const;
+  /// The memories as if nothing had been sent, where something was; and, where a condition is
+  /// given, only if it is not 0.
+  void put_back(const Step& step, const std::int32_t* d_condition,
+                const core::Stream& stream) const;
 
  private:
   std::shared_ptr<const Tables> tables_;

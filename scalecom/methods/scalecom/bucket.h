@@ -48,8 +48,9 @@ class Bucket {
   virtual void finish(float factor, const NarrowMean* narrow) = 0;
   /// Whether the last step was sent, and neither refused nor put back. Waits for a GPU.
   virtual bool was_sent() = 0;
-  /// The memories as if nothing had been sent, where something was.
-  virtual void put_back() = 0;
+  /// The memories as if nothing had been sent, where something was; and, where a condition is
+  /// given, a number on the stream's device, only if that is not 0.
+  virtual void put_back(const std::int32_t* condition = nullptr) = 0;
   /// What was sent can no longer be put back.
   virtual void forget_sent() = 0;
   /// After captured steps were replayed: `steps` are done.

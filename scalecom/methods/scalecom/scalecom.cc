@@ -36,6 +36,7 @@ class ScaleCom final : public Method {
                      const core::Stream& stream) override;
   std::string spec_text() const override { return "scalecom," + options_.text(); }
   void apply(const std::string& settings) override;
+  void apply_scale(const LossScale& scale, const core::Stream& stream) override;
   void replace_memories(Memories memories) override;
 
  private:
@@ -220,6 +221,19 @@ void ScaleCom::rescale(float factor) {
   memories_.scale(factor);
   for (auto& [key, bucket] : buckets_) bucket->forget_sent();
   books_.reset();
+}
+
+// What a scaler has decided, only the device knows: the host puts everything on the stream that may
+// have to be done. It waits where books or names of memories, which are its own, would change.
+void ScaleCom::apply_scale(const LossScale& scale, const core::Stream& stream) {
+  if (checked() || memories_.has_aside() || memories_.stream().device() != stream.device()) {
+    Method::apply_scale(scale, stream);
+    return;
+  }
+  for (auto& [key, bucket] : buckets_) {
+    if (bucket->step() == steps() - 1) bucket->put_back(scale.skipped());
+  }
+  memories_.scale(scale.factor());
 }
 
 void ScaleCom::apply(const std::string& settings) {

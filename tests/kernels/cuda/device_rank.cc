@@ -153,7 +153,7 @@ void DeviceRank::settle_rounding(std::int64_t first, const std::vector<float>& r
 }
 
 void DeviceRank::put_back() {
-  run("put_back", [&] { bucket_->put_back(step_, stream_); });
+  run("put_back", [&] { bucket_->put_back(step_, nullptr, stream_); });
 }
 
 std::vector<std::byte> DeviceRank::packed(const HostRank& host) {

@@ -68,7 +68,7 @@ class CudaBucket final : public Bucket {
   void take() override;
   void finish(float factor, const NarrowMean* narrow) override;
   bool was_sent() override;
-  void put_back() override;
+  void put_back(const std::int32_t* condition) override;
   void forget_sent() override;
   void replayed(std::int64_t steps) override;
   View view() override;
@@ -180,8 +180,8 @@ bool CudaBucket::was_sent() {
   return sent != 0;
 }
 
-void CudaBucket::put_back() {
-  if (kernels_) kernels_->put_back(step_, stream_);
+void CudaBucket::put_back(const std::int32_t* condition) {
+  if (kernels_) kernels_->put_back(step_, condition, stream_);
 }
 
 void CudaBucket::forget_sent() {

@@ -24,7 +24,7 @@ class HostBucket final : public Bucket {
   void take() override;
   void finish(float factor, const NarrowMean* narrow) override;
   bool was_sent() override { return sent_; }
-  void put_back() override;
+  void put_back(const std::int32_t* condition) override;
   void forget_sent() override { sent_ = false; }
   View view() override;
 
@@ -197,7 +197,7 @@ void HostBucket::finish(float factor, const NarrowMean* narrow) {
     put();
     return;
   }
-  put_back();
+  put_back(nullptr);
   const kernels::elementwise::Flag refused = 1;
   kernels::elementwise::store(nullptr, grad_.elements, grad_.data, grad_.dtype, &refused, {});
 }
@@ -254,7 +254,8 @@ void HostBucket::put() {
   }
 }
 
-void HostBucket::put_back() {
+void HostBucket::put_back(const std::int32_t* condition) {
+  if (condition != nullptr && *condition == 0) return;
   if (!sent_) return;
   for (std::size_t part = 0; part < tensors_.size(); ++part) {
     for (std::int64_t i = first_items_[part]; i < first_items_[part + 1]; ++i) {
