@@ -71,7 +71,7 @@ Problem::Problem(const StepPlan& plan)
 void Problem::name_positions() {
   positions_.resize(static_cast<std::size_t>(cut_.kept()));
   if (cut_.keep == 1) {
-    kernels::select_random(7, cut_, 0, cut_.chunks(), positions_.data());
+    kernels::select_random(7, 0, cut_, 0, cut_.chunks(), positions_.data());
     return;
   }
   for (std::int64_t c = 0; c < cut_.chunks(); ++c) {
@@ -127,7 +127,7 @@ void Expected::select(std::int64_t number) {
     if (problem_.selection_.kind == Kind::kRandom) {
       const std::uint64_t seed =
           core::combine(core::combine(0, static_cast<std::uint64_t>(number)), core::hash(kTensor));
-      kernels::select_random(seed, cut, first, last, positions_.data());
+      kernels::select_random(seed, 0, cut, first, last, positions_.data());
     } else {
       // The largest of each chunk is the top one of it.
       kernels::select_top(tensor(), filter, cut, first, last, positions_.data());

@@ -26,10 +26,17 @@ void check(const Slice& slice, std::int64_t expected_offset) {
     throw UsageError(concat("[layout] slice '", slice.name, "' has the rate ",
                             core::shortest(slice.rate), "; rates are finite and 1 or more"));
   }
-  if (!slice.shape.empty() && Tensor{slice.name, slice.shape}.elements() != slice.length) {
-    throw UsageError(concat("[layout] slice '", slice.name, "' has the length ", slice.length,
-                            " and a shape of ", Tensor{slice.name, slice.shape}.elements(),
-                            " elements"));
+  if (slice.first < 0) {
+    throw UsageError(concat("[layout] slice '", slice.name, "' begins at element ", slice.first,
+                            " of its tensor; elements are counted from 0"));
+  }
+  if (!slice.shape.empty()) {
+    const std::int64_t elements = Tensor{slice.name, slice.shape}.elements();
+    if (slice.first > elements || slice.length > elements - slice.first) {
+      throw UsageError(concat("[layout] slice '", slice.name, "' has ", slice.length,
+                              " elements from ", slice.first, " on, and its tensor has ",
+                              elements));
+    }
   }
   if (slice.offset != expected_offset) {
     throw UsageError(concat("[layout] slice '", slice.name, "' begins at ", slice.offset,
@@ -58,6 +65,14 @@ std::int64_t Tensor::elements() const {
   return product;
 }
 
+bool Slice::whole() const {
+  return first == 0 && (shape.empty() || length == Tensor{name, shape}.elements());
+}
+
+std::string Slice::key() const {
+  return whole() ? name : concat(name, "[", first, ":", first + length, "]");
+}
+
 Layout::Layout(std::vector<Slice> slices) : slices_(std::move(slices)) {
   std::unordered_set<std::string_view> names;
   fingerprint_ = core::hash("layout");
@@ -75,6 +90,9 @@ Layout::Layout(std::vector<Slice> slices) : slices_(std::move(slices)) {
     fingerprint_ = core::combine(fingerprint_, std::bit_cast<std::uint64_t>(slice.rate));
     for (const std::int64_t size : slice.shape) {
       fingerprint_ = core::combine(fingerprint_, static_cast<std::uint64_t>(size));
+    }
+    if (slice.first != 0) {
+      fingerprint_ = core::combine(fingerprint_, static_cast<std::uint64_t>(slice.first));
     }
   }
 }

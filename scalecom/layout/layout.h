@@ -21,16 +21,22 @@ struct Tensor {
 /// The rate of a slice that travels whole.
 constexpr double kDense = 1;
 
-/// One tensor's place in a bucket, and how it travels.
+/// One tensor's place in a bucket, or that of a part of it, and how it travels.
 struct Slice {
   std::string name;
   std::int64_t offset = 0;  ///< of its first element in the bucket
   std::int64_t length = 0;
   double rate = kDense;  ///< one value in `rate` is sent
-  /// The tensor's sizes, for methods that see a matrix in it; empty for a row of numbers.
+  /// The whole tensor's sizes, for methods that see a matrix in it; empty for a row of numbers.
   std::vector<std::int64_t> shape = {};
+  /// Where the tensor is divided among ranks: its element that is the slice's first.
+  std::int64_t first = 0;
 
   bool dense() const { return rate <= kDense; }
+  /// Whether it is the whole of its tensor.
+  bool whole() const;
+  /// What tells its memory from others: the name, and of a part also its elements, "fc[200:400]".
+  std::string key() const;
 };
 
 /// The slices of one bucket: which tensors lie in it, in order and without gaps, and at what rate
@@ -40,7 +46,8 @@ class Layout {
  public:
   Layout() = default;
   /// UsageError for a name that is empty or stands twice, a negative length, a rate under 1 or not
-  /// finite, a shape of another length, or slices that do not follow one another from 0.
+  /// finite, elements that its shape does not have, or slices that do not follow one another from
+  /// 0.
   explicit Layout(std::vector<Slice> slices);
 
   std::span<const Slice> slices() const { return slices_; }

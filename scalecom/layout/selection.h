@@ -37,6 +37,14 @@ struct Cut {
   }
 };
 
+/// Elements of a chunk of a slice's whole tensor; 1 where a selection does not look at chunks.
+inline std::int64_t chunk_of(const Slice& slice, const Selection& selection) {
+  constexpr double kLargest = 1LL << 62;
+  if (slice.dense() || selection.kind == Selection::Kind::kExact) return 1;
+  if (selection.kind == Selection::Kind::kTop) return selection.chunk;
+  return std::llround(std::min(slice.rate, kLargest));
+}
+
 /// The cut of one slice; kExact, which does not look at chunks, has none.
 inline Cut cut(const Slice& slice, const Selection& selection) {
   const auto kept_of = [&](std::int64_t elements) {

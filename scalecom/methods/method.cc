@@ -136,6 +136,7 @@ void Method::agree(const layout::Layout& layout, comm::Communicator& communicato
         "[reduce] this layout was not reduced before: take one step before capturing the next");
   }
   if (communicator.size() > 1) compare(layout, communicator, step);
+  meet(communicator);
   // What one rank has no room for, none begins.
   comm::together(communicator, [&] { prepare_bucket(layout, step, stream); });
   agreed_.insert(key);

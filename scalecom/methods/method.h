@@ -24,6 +24,19 @@ struct NamedMemory {
 };
 using Memories = std::map<std::string, core::AlignedArray<float>>;
 
+/// What a rank sent and received where ranks are divided into groups, by level.
+struct LevelTraffic {
+  comm::Counters inside;
+  comm::Counters between;
+};
+
+/// One of the learners whose memories together are what is still to be sent: a rank, or a group of
+/// ranks that share one memory among them.
+struct Replica {
+  int number = 0;
+  int replicas = 1;
+};
+
 /// A compressor: takes the mean of a gradient over ranks. Every rank has its own, made from the
 /// same string, and brings the same buckets in the same order.
 ///
@@ -63,6 +76,19 @@ class Method {
   /// once the ranks have agreed on the layout.
   virtual comm::Counters cost(const layout::Layout& layout, int size, int rank,
                               std::int64_t step) const = 0;
+
+  /// Whether tensors may be divided among ranks, each part being a tensor of its own to the method.
+  virtual bool divides() const { return true; }
+  /// Elements of a slice that stay together where its tensor is divided among ranks.
+  virtual std::int64_t granule(const layout::Slice& /*slice*/) const { return 1; }
+
+  /// Where the method divides the ranks into groups (groups=), the traffic of this rank, which is
+  /// then not the communicator's.
+  virtual LevelTraffic level_traffic() const { return {}; }
+  /// The learner that this rank belongs to. Every rank calls it.
+  virtual Replica replica(comm::Communicator& communicator) const {
+    return {communicator.rank(), communicator.size()};
+  }
 
   /// Takes the last step back, over all its buckets, as if nothing had been sent: for a step whose
   /// result is not used. Until the next step begins; a second call changes nothing.
@@ -106,7 +132,7 @@ class Method {
   /// What it remembers, for saving; and back again, replacing everything. The next step is `steps`,
   /// and the scale of its gradients, if they have one, that of the memories.
   virtual std::vector<NamedMemory> memories() const { return {}; }
-  void restore(std::int64_t steps, Memories memories);
+  virtual void restore(std::int64_t steps, Memories memories);
 
  protected:
   Method() = default;
@@ -116,6 +142,9 @@ class Method {
                              comm::Communicator& communicator, std::int64_t step,
                              const core::Stream& stream) = 0;
   virtual void begin_step(std::int64_t /*step*/) {}
+  /// Before a layout's first bucket, at every rank: what the ranks have to settle among them. May
+  /// throw, at all ranks alike, and then has changed nothing.
+  virtual void meet(comm::Communicator& /*communicator*/) {}
   /// Before a layout's first bucket: makes room for what it needs on the stream's device. May
   /// throw, and then has changed nothing.
   virtual void prepare_bucket(const layout::Layout& /*layout*/, std::int64_t /*step*/,
@@ -123,6 +152,10 @@ class Method {
   virtual void after_replays(std::int64_t /*steps*/) {}
   /// What follow_scale() found. Here the host waits for it; a method may do without.
   virtual void apply_scale(const LossScale& scale, const core::Stream& stream);
+  /// The same of a method that this one is made of.
+  static void apply_scale_of(Method& method, const LossScale& scale, const core::Stream& stream) {
+    method.apply_scale(scale, stream);
+  }
   virtual std::string spec_text() const = 0;
   virtual void apply(const std::string& settings) = 0;
   /// Throws UsageError, changing nothing, where the memories cannot be its own.

@@ -1,27 +1,32 @@
+#include <algorithm>
 #include <functional>
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/dense.h"
+#include "scalecom/methods/groups/grouped.h"
 #include "scalecom/methods/half.h"
 #include "scalecom/methods/scalecom/scalecom.h"
 
 namespace scalecom::methods {
 namespace {
 
+constexpr const char* kGroups = "groups";
+
 struct Entry {
   std::string name;
   std::function<std::unique_ptr<Method>(const core::OptionString&)> make;
   std::function<std::string()> allowed;
+  bool grouped = false;  // whether its ranks share one set, so that groups= works
 };
 
 // A new method is one line here.
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> list = {
-      {"dense", make_dense, dense_options},
-      {"half", make_half, half_options},
-      {"scalecom", scalecom::make, scalecom::allowed_options},
+      {"dense", make_dense, dense_options, true},
+      {"half", make_half, half_options, true},
+      {"scalecom", scalecom::make, scalecom::allowed_options, true},
   };
   return list;
 }
@@ -37,8 +42,14 @@ const Entry& find(const std::string& name) {
 }  // namespace
 
 std::unique_ptr<Method> make(const std::string& spec) {
-  const core::OptionString options = core::OptionString::parse(spec);
-  return find(options.name).make(options);
+  core::OptionString options = core::OptionString::parse(spec);
+  const Entry& entry = find(options.name);
+  const auto groups = std::find_if(options.settings.begin(), options.settings.end(),
+                                   [](const auto& setting) { return setting.first == kGroups; });
+  if (!entry.grouped || groups == options.settings.end()) return entry.make(options);
+  const auto grouping = groups::Grouping::parse(groups->second);
+  options.settings.erase(groups);
+  return groups::make(entry.make(options), grouping);
 }
 
 std::vector<std::string> names() {
@@ -48,7 +59,10 @@ std::vector<std::string> names() {
 }
 
 std::string describe(const std::string& name) {
-  return find(name).allowed();
+  const Entry& entry = find(name);
+  const std::string own = entry.allowed();
+  if (!entry.grouped) return own;
+  return core::concat(own == "none" ? "" : own + ", ", kGroups, "=<node | ranks of a group>");
 }
 
 }  // namespace scalecom::methods

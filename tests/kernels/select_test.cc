@@ -139,24 +139,29 @@ layout::Cut random_cut(std::int64_t length, double rate) {
 TEST(SelectRandom, StaysInItsChunkWhateverTheDivision) {
   const layout::Cut cut = random_cut(10037, 100);
   std::vector<std::uint32_t> whole(static_cast<std::size_t>(cut.chunks()));
-  select_random(42, cut, 0, cut.chunks(), whole.data());
+  select_random(42, 0, cut, 0, cut.chunks(), whole.data());
   for (std::int64_t c = 0; c < cut.chunks(); ++c) {
     const std::int64_t position = whole[static_cast<std::size_t>(c)];
     EXPECT_GE(position, c * 100);
     EXPECT_LT(position, std::min<std::int64_t>(c * 100 + 100, 10037));
   }
   std::vector<std::uint32_t> parts(whole.size());
-  for (std::int64_t c = 0; c < cut.chunks(); ++c) select_random(42, cut, c, c + 1, parts.data());
+  for (std::int64_t c = 0; c < cut.chunks(); ++c) select_random(42, 0, cut, c, c + 1, parts.data());
   EXPECT_EQ(parts, whole);
   std::vector<std::uint32_t> other(whole.size());
-  select_random(43, cut, 0, cut.chunks(), other.data());
+  select_random(43, 0, cut, 0, cut.chunks(), other.data());
   EXPECT_NE(other, whole);
+  // The chunks from 60 on as a tensor of their own.
+  const layout::Cut rest = random_cut(10037 - 6000, 100);
+  std::vector<std::uint32_t> drawn(static_cast<std::size_t>(rest.chunks()));
+  select_random(42, 60, rest, 0, rest.chunks(), drawn.data());
+  for (std::size_t c = 0; c < drawn.size(); ++c) EXPECT_EQ(drawn[c] + 6000, whole[60 + c]);
 }
 
 TEST(SelectRandom, IsTheSameOnEveryMachine) {
   const layout::Cut cut = random_cut(1000, 100);
   std::vector<std::uint32_t> positions(10);
-  select_random(7, cut, 0, 10, positions.data());
+  select_random(7, 0, cut, 0, 10, positions.data());
   const std::vector<std::uint32_t> fixed = {39, 146, 210, 390, 426, 555, 616, 722, 880, 952};
   EXPECT_EQ(positions, fixed);
 }
@@ -165,7 +170,7 @@ TEST(SelectRandom, IsEven) {
   const std::int64_t chunks = 200000;
   const layout::Cut cut = random_cut(chunks * 10, 10);
   std::vector<std::uint32_t> positions(static_cast<std::size_t>(chunks));
-  select_random(1, cut, 0, chunks, positions.data());
+  select_random(1, 0, cut, 0, chunks, positions.data());
   std::vector<double> counts(10);
   for (const std::uint32_t position : positions) ++counts[position % 10];
   // Nine degrees of freedom: a chi-square over 40 comes once in 100,000.

@@ -61,7 +61,9 @@ TEST(Layout, RefusesWhatIsNoLayout) {
   EXPECT_TRUE(has(refusal({{"a", 0, 1, 0.5}}), "'a' has the rate 0.5"));
   EXPECT_TRUE(has(refusal({{"a", 0, 1, kInfinity}}), "rate"));
   EXPECT_TRUE(has(refusal({{"a", 0, 1, std::nan("")}}), "rate"));
-  EXPECT_TRUE(has(refusal({{"a", 0, 6, 1, {2, 2}}}), "length 6 and a shape of 4"));
+  EXPECT_TRUE(has(refusal({{"a", 0, 6, 1, {2, 2}}}), "6 elements from 0 on, and its tensor has 4"));
+  EXPECT_TRUE(has(refusal({{"a", 0, 3, 1, {2, 2}, 2}}), "3 elements from 2 on"));
+  EXPECT_TRUE(has(refusal({{"a", 0, 3, 1, {2, 2}, -1}}), "begins at element -1"));
   EXPECT_TRUE(has(refusal({{"a", 1, 1, 1}}), "must begin at 0"));
   EXPECT_TRUE(has(refusal({{"a", 0, 5, 1}, {"b", 6, 1, 1}}), "must begin at 5"));
   EXPECT_TRUE(has(refusal({{"a", 0, 5, 1}, {"b", 4, 1, 1}}), "must begin at 5"));
@@ -79,7 +81,16 @@ TEST(Layout, FingerprintsTellLayoutsApart) {
   EXPECT_NE(base, of({{"a", 0, 11, 5}, {"b", 11, 5, 1}}));
   EXPECT_NE(base, of({{"a", 0, 10, 5}, {"c", 10, 5, 1}}));
   EXPECT_NE(of({{"a", 0, 6, 5, {2, 3}}}), of({{"a", 0, 6, 5, {3, 2}}}));
+  EXPECT_NE(of({{"a", 0, 2, 5, {2, 3}, 2}}), of({{"a", 0, 2, 5, {2, 3}, 4}}));
   EXPECT_NE(of({{"ab", 0, 1, 1}, {"c", 1, 1, 1}}), of({{"a", 0, 1, 1}, {"bc", 1, 1, 1}}));
+}
+
+TEST(Layout, PartsOfATensorHaveKeysOfTheirOwn) {
+  EXPECT_EQ((Slice{"a", 0, 6, 5}.key()), "a");
+  EXPECT_EQ((Slice{"a", 0, 6, 5, {2, 3}}.key()), "a");
+  EXPECT_EQ((Slice{"a", 0, 4, 5, {2, 3}}.key()), "a[0:4]");
+  EXPECT_EQ((Slice{"a", 0, 2, 5, {2, 3}, 4}.key()), "a[4:6]");
+  EXPECT_FALSE((Slice{"a", 0, 2, 5, {2, 3}, 4}.whole()));
 }
 
 // Ranks on different machines compare it.

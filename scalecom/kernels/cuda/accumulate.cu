@@ -20,7 +20,8 @@ __device__ void take_random(const Pass& pass, const Tile& tile) {
   for (std::uint32_t i = threadIdx.x; i < tile.items; i += Policy::kThreads) {
     const std::int64_t begin = (first + i) * cut.chunk;
     const auto size = static_cast<std::uint64_t>(min(cut.chunk, cut.length - begin));
-    const std::uint64_t drawn = core::combine(seed, static_cast<std::uint64_t>(first + i)) >> 32;
+    const auto chunk = static_cast<std::uint64_t>(entry.part.chunks_before + first + i);
+    const std::uint64_t drawn = core::combine(seed, chunk) >> 32;
     const auto position =
         static_cast<std::uint32_t>(static_cast<std::uint64_t>(begin) + ((drawn * size) >> 32));
     if (position - tile.begin >= tile.elements) continue;  // before the tile, or after it

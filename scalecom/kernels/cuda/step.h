@@ -20,11 +20,12 @@ namespace scalecom::kernels::cuda {
 
 /// One compressed tensor of a bucket.
 struct Part {
-  std::int64_t offset = 0;       ///< of its first element in the bucket
-  layout::Cut cut;               ///< an exact selection uses its length alone
-  std::int64_t first_chunk = 0;  ///< in the bucket's own count of chunks
-  std::int64_t first_item = 0;   ///< in the bucket's own count of kept entries
-  std::uint64_t name = 0;        ///< core::hash() of its name, for random draws
+  std::int64_t offset = 0;         ///< of its first element in the bucket
+  layout::Cut cut;                 ///< an exact selection uses its length alone
+  std::int64_t first_chunk = 0;    ///< in the bucket's own count of chunks
+  std::int64_t first_item = 0;     ///< in the bucket's own count of kept entries
+  std::uint64_t name = 0;          ///< core::hash() of its tensor's name, for random draws
+  std::int64_t chunks_before = 0;  ///< of its tensor, likewise
   float* d_memory = nullptr;
 };
 

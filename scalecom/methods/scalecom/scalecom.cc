@@ -20,6 +20,12 @@ class ScaleCom final : public Method {
   explicit ScaleCom(const core::OptionString& options) { options_.read(options); }
 
   layout::RatePolicy rate_policy() const override { return options_.rates; }
+  bool divides() const override {
+    return options_.select.kind != layout::Selection::Kind::kExact;
+  }
+  std::int64_t granule(const layout::Slice& slice) const override {
+    return layout::chunk_of(slice, options_.select);
+  }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
   void undo() override;

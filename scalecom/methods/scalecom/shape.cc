@@ -38,7 +38,7 @@ Shape::Shape(const layout::Layout& layout, const layout::Selection& selection)
 
 void Shape::add(const layout::Slice& slice, const layout::Selection& selection) {
   if (slice.dense() || slice.length == 0) {
-    dense_parts.push_back({slice.name, slice.offset, slice.length, dense_elements});
+    dense_parts.push_back({slice.key(), slice.offset, slice.length, dense_elements});
     dense_elements += slice.length;
     return;
   }
@@ -47,10 +47,12 @@ void Shape::add(const layout::Slice& slice, const layout::Selection& selection) 
                                         " elements; a compressed tensor has at most ",
                                         kMostElements));
   }
-  Part part{slice.name, slice.offset, slice.length, {}, chunks, items, 0};
+  Part part{slice.key(), slice.name, slice.first, slice.offset, slice.length, {}, chunks, items,
+            0,           0};
   if (!exact) {
     part.cut = layout::cut(slice, selection);
     part.items = part.cut.kept();
+    if (slice.first > 0) part.chunks_before = slice.first / layout::chunk_of(slice, selection);
     chunks += part.cut.chunks();
     items += part.items;
   }

@@ -22,19 +22,24 @@ struct ChunkRange {
 /// from the layout and the selection alone: the same on every rank, and all that the wire cost
 /// depends on. Chunks and items are numbered through the bucket, slice after slice.
 struct Shape {
-  /// One compressed slice.
+  /// One compressed slice: a tensor, or a part of one.
   struct Part {
-    std::string name;
+    std::string name;  ///< of its memory
+    std::string tensor;
+    std::int64_t first = 0;   ///< of its elements in the tensor
     std::int64_t offset = 0;  ///< of its first element in the bucket
     std::int64_t length = 0;
     layout::Cut cut;  ///< these four have no meaning for an exact selection
     std::int64_t first_chunk = 0;
     std::int64_t first_item = 0;
     std::int64_t items = 0;
+    /// Chunks of the tensor before this part, where it is divided between chunks: with it, a draw
+    /// does not depend on how the tensor is divided.
+    std::int64_t chunks_before = 0;
   };
   /// One dense slice, and its place among all dense elements.
   struct DensePart {
-    std::string name;
+    std::string name;  ///< of the memory that it may have from before
     std::int64_t offset = 0;
     std::int64_t length = 0;
     std::int64_t place = 0;

@@ -40,7 +40,7 @@ cuda::Shape device_shape(const HostRank& host, float* d_memory,
     const auto& part = host.shape.parts[p];
     cuda::Part entry{part.offset,           part.cut,
                      part.first_chunk,      part.first_item,
-                     core::hash(part.name), d_memory + places[p]};
+                     core::hash(part.name), 0, d_memory + places[p]};
     entry.cut.length = part.length;
     shape.parts.push_back(entry);
   }

@@ -116,7 +116,7 @@ void HostRank::first_pass() {
     if (setting.selection.kind == Kind::kRandom) {
       const std::uint64_t seed = core::combine(
           core::combine(setting.seed, static_cast<std::uint64_t>(step)), core::hash(part.name));
-      select_random(seed, part.cut, 0, chunks, positions.data() + part.first_item);
+      select_random(seed, 0, part.cut, 0, chunks, positions.data() + part.first_item);
       take_items(p, part.first_item, part.first_item + part.items);
     }
   }

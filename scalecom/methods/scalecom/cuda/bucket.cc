@@ -21,8 +21,8 @@ kernels_cuda::Shape kernel_shape(const Shape& shape, const layout::Selection& se
   for (const Shape::Part& part : shape.parts) {
     layout::Cut cut = part.cut;
     cut.length = part.length;
-    out.parts.push_back(
-        {part.offset, cut, part.first_chunk, part.first_item, core::hash(part.name), nullptr});
+    out.parts.push_back({part.offset, cut, part.first_chunk, part.first_item,
+                         core::hash(part.tensor), part.chunks_before, nullptr});
   }
   for (const Shape::DensePart& part : shape.dense_parts) {
     out.dense.push_back({part.offset, part.length, part.place});

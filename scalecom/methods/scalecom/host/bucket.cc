@@ -99,15 +99,15 @@ bool HostBucket::one_pass(const Block& block) const {
          (options_.select.kind == Kind::kLargest && block.led);
 }
 
-// The same draw at every rank. A tensor's depends on its name, not on its bucket.
+// The same draw at every rank. A tensor's depends on its name, not on its bucket or division.
 void HostBucket::draw_entries() {
   const std::uint64_t seed =
       core::combine(static_cast<std::uint64_t>(options_.seed), static_cast<std::uint64_t>(step()));
   for_each(blocks(), [&](const Block& block) {
     const Shape::Part& part = shape_.parts[block.part];
     const auto [first, last] = block.chunks(part.cut);
-    kernels::select_random(core::combine(seed, core::hash(part.name)), part.cut, first, last,
-                           taken(part.first_item).positions);
+    kernels::select_random(core::combine(seed, core::hash(part.tensor)), part.chunks_before,
+                           part.cut, first, last, taken(part.first_item).positions);
   });
 }
 

@@ -1,0 +1,284 @@
+#include "scalecom/methods/groups/grouped.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <map>
+#include <vector>
+
+#include "scalecom/comm/together.h"
+#include "scalecom/core/error.h"
+#include "scalecom/core/hash.h"
+#include "scalecom/core/options.h"
+#include "scalecom/core/text.h"
+#include "scalecom/kernels/elementwise.h"
+#include "scalecom/methods/finite_flag.h"
+#include "scalecom/methods/groups/division.h"
+
+namespace scalecom::methods::groups {
+namespace {
+
+namespace elementwise = kernels::elementwise;
+
+// What tells this host from others. SCALECOM_NODE names it where the host's own name does not, as
+// in containers that all have the same.
+std::string host_name() {
+  if (const char* const node = std::getenv("SCALECOM_NODE")) return node;
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+/// Which group each rank is in, and its place there.
+struct Places {
+  std::vector<int> group;
+  std::vector<int> member;
+  int groups = 0;
+  int members = 0;  ///< of every group
+};
+
+Places by_number(int world, int size) {
+  if (world % size != 0) {
+    throw core::UsageError(
+        core::concat("[groups] ", world, " ranks do not divide into groups of ", size));
+  }
+  Places places{{}, {}, world / size, size};
+  for (int rank = 0; rank < world; ++rank) {
+    places.group.push_back(rank / size);
+    places.member.push_back(rank % size);
+  }
+  return places;
+}
+
+Places by_host(comm::Communicator& communicator) {
+  const std::vector<std::uint64_t> hosts = comm::gather(communicator, core::hash(host_name()));
+  Places places;
+  std::map<std::uint64_t, int> numbers;
+  std::vector<int> sizes;
+  for (const std::uint64_t host : hosts) {
+    const auto [found, is_new] = numbers.emplace(host, static_cast<int>(sizes.size()));
+    if (is_new) sizes.push_back(0);
+    places.group.push_back(found->second);
+    places.member.push_back(sizes[static_cast<std::size_t>(found->second)]++);
+  }
+  places.groups = static_cast<int>(sizes.size());
+  places.members = sizes.front();
+  for (const int size : sizes) {
+    if (size == places.members) continue;
+    std::vector<std::string> texts;
+    for (const int one : sizes) texts.push_back(std::to_string(one));
+    throw core::UsageError(core::concat(
+        "[groups] groups=node needs the same number of ranks on every host; there are ",
+        core::join(texts), "; groups=N makes groups of N ranks in a row"));
+  }
+  return places;
+}
+
+void check_divides(const Method& method) {
+  if (method.divides()) return;
+  throw core::UsageError(core::concat("[groups] '", method.spec(),
+                                      "' selects over the whole bucket, which groups divide; "
+                                      "allowed: select=chunk, chunk:C or random"));
+}
+
+class Grouped final : public Method {
+ public:
+  Grouped(std::unique_ptr<Method> inner, const Grouping& grouping)
+      : inner_(std::move(inner)), grouping_(grouping) {}
+
+  layout::RatePolicy rate_policy() const override { return inner_->rate_policy(); }
+  std::int64_t granule(const layout::Slice& slice) const override { return inner_->granule(slice); }
+  comm::Counters cost(const layout::Layout& layout, int size, int rank,
+                      std::int64_t step) const override;
+  LevelTraffic level_traffic() const override;
+  void undo() override { inner_->undo(); }
+  void rescale(float factor) override { inner_->rescale(factor); }
+  std::vector<NamedMemory> memories() const override { return inner_->memories(); }
+  void restore(std::int64_t steps, Memories memories) override {
+    inner_->restore(steps, std::move(memories));
+    Method::restore(steps, {});
+  }
+  Replica replica(comm::Communicator& communicator) const override;
+
+ protected:
+  void meet(comm::Communicator& communicator) override;
+  void prepare_bucket(const layout::Layout& layout, std::int64_t step,
+                      const core::Stream& stream) override;
+  void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
+                     comm::Communicator& communicator, std::int64_t step,
+                     const core::Stream& stream) override;
+  void begin_step(std::int64_t step) override {
+    std::erase_if(plans_, [step](const auto& item) { return item.second.step < step - 1; });
+  }
+  void after_replays(std::int64_t steps) override {
+    inner_->replayed(steps);
+    for (auto& [key, plan] : plans_) plan.step = steps - 1;
+  }
+  void apply_scale(const LossScale& scale, const core::Stream& stream) override {
+    apply_scale_of(*inner_, scale, stream);
+  }
+  std::string spec_text() const override {
+    return core::concat(inner_->spec(), ",groups=", grouping_.text());
+  }
+  void apply(const std::string& settings) override;
+
+ private:
+  struct Plan {
+    Division division;
+    kernels::Pieces pieces;
+    core::Array<float> travelling;
+    std::int64_t step;  // that used it last
+  };
+
+  Places places_of(comm::Communicator& communicator) const {
+    return grouping_.size == 0 ? by_host(communicator)
+                               : by_number(communicator.size(), grouping_.size);
+  }
+  Division divide(const layout::Layout& layout, int members) const {
+    check_divides(*inner_);
+    return Division(layout, members,
+                    [this](const layout::Slice& slice) { return inner_->granule(slice); });
+  }
+  Plan& plan_of(const layout::Layout& layout, std::int64_t step, const core::Stream& stream);
+
+  std::unique_ptr<Method> inner_;
+  Grouping grouping_;
+  const comm::Communicator* met_ = nullptr;  // whose parts these are
+  std::unique_ptr<comm::Communicator> inside_;
+  std::unique_ptr<comm::Communicator> between_;
+  std::map<std::uint64_t, Plan> plans_;  // by layout
+  FiniteFlag flag_;
+};
+
+void Grouped::meet(comm::Communicator& communicator) {
+  if (met_ == &communicator) return;
+  const Places places = places_of(communicator);
+  const auto rank = static_cast<std::size_t>(communicator.rank());
+  // Numbers of groups and of shares, so that no two colours of the two divisions are the same.
+  inside_ = communicator.split(places.group[rank], places.member[rank]);
+  between_ = communicator.split(places.groups + places.member[rank], places.group[rank]);
+  plans_.clear();
+  met_ = &communicator;
+}
+
+Grouped::Plan& Grouped::plan_of(const layout::Layout& layout, std::int64_t step,
+                                const core::Stream& stream) {
+  const auto found = plans_.find(layout.fingerprint());
+  if (found != plans_.end()) {
+    found->second.step = step;
+    return found->second;
+  }
+  Division division = divide(layout, inside_->size());
+  kernels::Pieces pieces(division.pieces(), stream);
+  core::Array<float> travelling(stream.device(), division.elements());
+  return plans_
+      .emplace(layout.fingerprint(),
+               Plan{std::move(division), std::move(pieces), std::move(travelling), step})
+      .first->second;
+}
+
+void Grouped::prepare_bucket(const layout::Layout& layout, std::int64_t step,
+                             const core::Stream& stream) {
+  plan_of(layout, step, stream);
+}
+
+void Grouped::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
+                            comm::Communicator& communicator, std::int64_t step,
+                            const core::Stream& stream) {
+  meet(communicator);
+  Plan& plan = plan_of(layout, step, stream);
+  const Division& division = plan.division;
+  const int member = inside_->rank();
+  const auto whole = plan.travelling.span();
+  const auto own = whole.subspan(static_cast<std::size_t>(member * division.slot()),
+                                 static_cast<std::size_t>(division.slot()));
+
+  // Whoever holds a share is told by its mark where any gradient of the group is not finite.
+  flag_.clear(stream);
+  plan.pieces.load(grad.data, grad.dtype, 1.0F / static_cast<float>(inside_->size()), whole.data(),
+                   stream);
+  elementwise::check_finite(whole.data(), division.elements(), flag_.data(), stream);
+  kernels::mark(flag_.data(), whole.data() + division.mark_of(0), division.slot(),
+                division.members(), stream);
+  inside_->reduce_scatter(whole, stream);
+
+  const layout::Layout& share = division.layout_of(member);
+  if (share.elements() > 0) {
+    kernels::spoil(own.data() + division.slot() - 1, own.data(), stream);
+    const core::Buffer buffer{own.data(), share.elements(), core::DType::kFloat32, grad.device};
+    inner_->reduce(buffer, share, *between_, stream);
+  }
+
+  inside_->all_gather(std::as_bytes(own), std::as_writable_bytes(whole), stream);
+  flag_.clear(stream);
+  elementwise::check_finite(whole.data(), division.elements(), flag_.data(), stream);
+  plan.pieces.store(whole.data(), grad.data, grad.dtype, flag_.data(), stream);
+}
+
+comm::Counters Grouped::cost(const layout::Layout& layout, int size, int rank,
+                             std::int64_t step) const {
+  if (grouping_.size == 0) {
+    throw core::UsageError(
+        "[groups] what groups=node costs depends on the hosts; ask with groups=N");
+  }
+  const Places places = by_number(size, grouping_.size);
+  const int member = places.member[static_cast<std::size_t>(rank)];
+  const Division division = divide(layout, places.members);
+  comm::Counters cost = inner_->cost(division.layout_of(member), places.groups,
+                                     places.group[static_cast<std::size_t>(rank)], step);
+  cost[comm::Call::kReduceScatter] +=
+      comm::reduce_scatter_traffic(division.elements(), places.members, member);
+  cost[comm::Call::kAllGather] +=
+      comm::all_gather_traffic(4 * division.slot(), 4 * division.elements(), places.members);
+  return cost;
+}
+
+LevelTraffic Grouped::level_traffic() const {
+  if (met_ == nullptr) return {};
+  return {inside_->counters(), between_->counters()};
+}
+
+Replica Grouped::replica(comm::Communicator& communicator) const {
+  const Places places = places_of(communicator);
+  return {places.group[static_cast<std::size_t>(communicator.rank())], places.groups};
+}
+
+void Grouped::apply(const std::string& settings) {
+  for (const auto& [key, value] : core::OptionString::parse("groups," + settings).settings) {
+    if (key == "groups") {
+      throw core::UsageError(
+          "[groups] a method keeps its groups: save its state, and load it into one that has "
+          "others");
+    }
+  }
+  inner_->configure(settings);
+  plans_.clear();
+}
+
+}  // namespace
+
+Grouping Grouping::parse(const std::string& text) {
+  if (text == "node") return {0};
+  Grouping grouping;
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, grouping.size);
+  if (result.ec != std::errc{} || result.ptr != end || grouping.size < 1) {
+    throw core::UsageError(core::concat("[groups] groups=", text,
+                                        " is not allowed; allowed: node | a whole number from 1 "
+                                        "on, the ranks of a group"));
+  }
+  return grouping;
+}
+
+std::string Grouping::text() const {
+  return size == 0 ? "node" : std::to_string(size);
+}
+
+std::unique_ptr<Method> make(std::unique_ptr<Method> inner, const Grouping& grouping) {
+  check_divides(*inner);
+  return std::make_unique<Grouped>(std::move(inner), grouping);
+}
+
+}  // namespace scalecom::methods::groups
