@@ -98,6 +98,10 @@ void print_result(const ordered_json& result) {
       {"effective rate", number_or_dash(result["effective_rate"], "{:.1f}x")},
       {"the same, warm-up included", number_or_dash(result["whole_run_rate"], "{:.1f}x")},
       {"peak memory", bytes_text(result["peak_bytes"])}};
+  if (result.contains("inside_bytes_per_rank_step")) {
+    rows.emplace_back(fmt::format("the same inside groups of {}", result["group"].get<int>()),
+                      number_or_dash(result["inside_bytes_per_rank_step"], "{:.0f}"));
+  }
   if (result.contains("device_peak_bytes")) {
     rows.emplace_back("peak memory of the GPU", bytes_text(result["device_peak_bytes"]));
   }
@@ -207,6 +211,8 @@ void add_options(CLI::App& command, Options& options) {
   add("--out", place.out, "The folder of the run; new or empty", "DIR");
   request.learners = 4;
   add("--learners", request.learners, "How many learners share the work (4)", "N");
+  add("--groups", request.groups,
+      "Learners of a group: dense inside groups, the method between them (1)", "G");
   add("--epochs", request.epochs, "How often the training set is seen (by the task)", "E");
   add("--steps", request.steps, "How many steps, instead of epochs", "S");
   add("--batch", request.batch, "A learner's mini-batch (by the task)", "B");

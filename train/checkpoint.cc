@@ -54,7 +54,10 @@ void for_each_tensor(const Part& part, core::AlignedArray<float>& host, const Vi
 void write_standing(const fs::path& folder, const Standing& standing) {
   nlohmann::ordered_json tallies;
   for (const Tally& tally : standing.tallies) {
-    tallies.push_back({{"sent", tally.sent}, {"counted", tally.counted}, {"steps", tally.steps}});
+    tallies.push_back({{"sent", tally.sent},
+                       {"counted", tally.counted},
+                       {"steps", tally.steps},
+                       {"inside", tally.inside}});
   }
   write_json(folder / kStanding, {{"step", standing.step},
                                   {"seconds", standing.seconds},
@@ -72,7 +75,8 @@ Standing read_standing(const fs::path& folder, int learners) {
     json.at("loss").get_to(standing.loss);
     json.at("losses").get_to(standing.losses);
     for (const auto& tally : json.at("traffic")) {
-      standing.tallies.push_back({tally.at("sent"), tally.at("counted"), tally.at("steps")});
+      standing.tallies.push_back({tally.at("sent"), tally.at("counted"), tally.at("steps"),
+                                  tally.value("inside", std::int64_t{0})});
     }
   } catch (const nlohmann::json::exception& error) {
     throw core::UsageError(core::concat("[checkpoint] ", (folder / kStanding).string(),
@@ -117,13 +121,14 @@ void read_model(const fs::path& folder, Replica& replica, const core::Stream& st
 }
 
 void write_memory(const fs::path& folder, int learner, int learners,
-                  const scalecom::methods::Method& method) {
-  state::save_method(folder / kMemories, method, learner, learners);
+                  const scalecom::methods::Method& method,
+                  const scalecom::methods::Replica& replica) {
+  state::save_method(folder / kMemories, method, learner, learners, replica);
 }
 
-void read_memory(const fs::path& folder, int learner, int learners,
-                 scalecom::methods::Method& method) {
-  state::load_method(folder / kMemories, method, learner, learners);
+void read_memory(const fs::path& folder, scalecom::methods::Method& method,
+                 const scalecom::methods::Replica& replica) {
+  state::load_method(folder / kMemories, method, replica);
 }
 
 }  // namespace train

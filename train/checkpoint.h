@@ -29,13 +29,14 @@ void write_standing(const std::filesystem::path& folder, const Standing& standin
 void write_model(const std::filesystem::path& folder, Replica& replica, std::int64_t step,
                  const scalecom::core::Stream& stream = {});
 void write_memory(const std::filesystem::path& folder, int learner, int learners,
-                  const scalecom::methods::Method& method);
+                  const scalecom::methods::Method& method,
+                  const scalecom::methods::Replica& replica);
 
 /// core::UsageError, naming the file, where one is missing, damaged or not of this run.
 Standing read_standing(const std::filesystem::path& folder, int learners);
 void read_model(const std::filesystem::path& folder, Replica& replica,
                 const scalecom::core::Stream& stream = {});
-void read_memory(const std::filesystem::path& folder, int learner, int learners,
-                 scalecom::methods::Method& method);
+void read_memory(const std::filesystem::path& folder, scalecom::methods::Method& method,
+                 const scalecom::methods::Replica& replica);
 
 }  // namespace train

@@ -36,7 +36,16 @@ Config resolve(const Request& request) {
   Config config;
   config.task = request.task;
   config.method = request.method;
-  config.spec = scalecom::methods::make(request.method)->spec();
+  if (request.groups) {
+    check_range("--groups", *request.groups, 1, request.learners);
+    if (request.learners % *request.groups != 0) {
+      throw core::UsageError(core::concat("[train] ", request.learners,
+                                          " learners do not divide into groups of ",
+                                          *request.groups));
+    }
+    config.method += core::concat(",groups=", *request.groups);
+  }
+  config.spec = scalecom::methods::make(config.method)->spec();
   config.learners = request.learners;
   check_range<std::int64_t>("--seed", request.seed, 0, std::numeric_limits<std::int64_t>::max());
   config.seed = static_cast<std::uint64_t>(request.seed);

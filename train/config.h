@@ -16,7 +16,8 @@ struct Request {
   std::string task;
   std::string method;
   int learners = 1;
-  std::int64_t seed = 1;  ///< 0 or more
+  std::optional<int> groups;  ///< learners of a group, as the method's option groups=
+  std::int64_t seed = 1;      ///< 0 or more
   std::filesystem::path data;
   std::optional<double> epochs;
   std::optional<std::int64_t> steps;

@@ -81,7 +81,7 @@ void Learner::prepare() {
 void Learner::restore() {
   if (!job_.checkpoint) return;
   const Standing standing = read_standing(*job_.checkpoint, job_.config.learners);
-  read_memory(*job_.checkpoint, world_.rank(), world_.size(), *method_);
+  read_memory(*job_.checkpoint, *method_, method_->replica(*control_));
   if (neighbours_->rank() == 0) read_model(*job_.checkpoint, job_.replica, stream_);
   tally_ = standing.tallies[static_cast<std::size_t>(world_.rank())];
   loss_sum_ = standing.loss;
@@ -90,17 +90,24 @@ void Learner::restore() {
   done_ = standing.step;
 }
 
+Learner::Sent Learner::sent() const {
+  const scalecom::methods::LevelTraffic levels = method_->level_traffic();
+  return {world_.counters().total().sent + levels.between.total().sent, levels.inside.total().sent};
+}
+
 bool Learner::step() {
   order_.batch(world_.rank(), done_, samples_);
   Shard shard{world_.rank(), done_, samples_, gradient_.span(), losses_->next(), stream_};
   job_.replica.gradient(shard);
   losses_->send(stream_);
 
-  const std::int64_t before = world_.counters().total().sent;
+  const Sent before = sent();
   const core::Buffer buffer{gradient_.data(), gradient_.size(), core::DType::kFloat32,
                             gradient_.device()};
   method_->start(buffer, layout_, world_, stream_).wait();
-  tally_.add(world_.counters().total().sent - before, done_ >= warmup_ && done_ > first_);
+  const Sent after = sent();
+  tally_.add(after.between - before.between, done_ >= warmup_ && done_ > first_,
+             after.inside - before.inside);
 
   // Nobody gets past this before every learner has its gradient, so the weights may change then. A
   // GPU is given the next step before the loss of this one is known, so that it has work meanwhile.
@@ -195,8 +202,9 @@ void Learner::write_checkpoint() {
   comm::together(*control_, [&] {
     if (is_first()) job_.folder.clear_unfinished_checkpoint();
   });
+  const auto replica = method_->replica(*control_);
   comm::together(*control_, [&] {
-    write_memory(folder, world_.rank(), world_.size(), *method_);
+    write_memory(folder, world_.rank(), world_.size(), *method_, replica);
     if (!is_first()) return;
     write_model(folder, job_.replica, done_, stream_);
     write_standing(folder, {done_, seconds(), loss_sum_, loss_count_, tallies});
@@ -211,10 +219,11 @@ void Learner::finish() {
   std::int64_t peak = 0;
   for (const std::int64_t bytes : comm::gather(*control_, peak_bytes()))
     peak = std::max(peak, bytes);
+  const int members = world_.size() / method_->replica(*control_).replicas;
   comm::together(*control_, [&] {
     if (!is_first()) return;
     const Config& config = job_.config;
-    const double dense = dense_bytes_per_rank_step(layout_.elements(), config.learners);
+    const double dense = dense_bytes_per_rank_step(layout_.elements(), config.learners, members);
     const auto bytes = bytes_per_rank_step(tallies);
     const bool sent = bytes.value_or(0) > 0;
     const double whole = bytes_per_rank(tallies);
@@ -237,6 +246,10 @@ void Learner::finish() {
         {"loss", last["loss"]},
         {"parameters", layout_.elements()},
         {"weights", digest({weights.data(), static_cast<std::size_t>(weights.size())})}};
+    if (members > 1) {
+      result["group"] = members;
+      result["inside_bytes_per_rank_step"] = or_null(inside_bytes_per_rank_step(tallies));
+    }
     if (gradient_.device().is_cuda()) {
       result["device"] = core::to_string(gradient_.device());
       result["device_peak_bytes"] = job_.device_memory.taken();

@@ -23,7 +23,7 @@ double dot(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
-/// Adds the products of each two ranks' `name`.
+/// Adds the products of each two learners' `name`.
 void add_products(const std::vector<state::SafetensorsReader>& files, const std::string& name,
                   Matrix& products) {
   const std::int64_t elements = files.front().tensor(name).elements;
@@ -52,25 +52,30 @@ double Similarity::mean_distance() const {
 }
 
 Similarity measure_similarity(const std::filesystem::path& folder) {
-  const state::Saved saved = state::describe(folder);
-  Similarity result{saved.method, saved.step, saved.world, {}, {}, {}};
-  const auto ranks = static_cast<std::size_t>(saved.world);
-  std::vector<state::SafetensorsReader> files;
-  for (int rank = 0; rank < saved.world; ++rank) {
-    state::load(folder, rank, saved.world);  // for its checks of all data
-    files.emplace_back(folder / state::file_name(rank, saved.world));
+  const state::CheckedSet set = state::check_set(folder);
+  Similarity result{set.first.method, set.first.step, set.learners(), {}, {}, {}};
+  const auto ranks = static_cast<std::size_t>(set.learners());
+  // For its checks of all data.
+  for (int learner = 0; learner < set.learners(); ++learner) {
+    state::load(folder, learner, set.learners());
   }
 
   Matrix products(ranks, std::vector<double>(ranks));
-  for (const auto& [name, elements] : saved.elements) {
-    Matrix own(ranks, std::vector<double>(ranks));
-    add_products(files, name, own);
-    Similarity::Tensor tensor{name, elements, {}};
-    for (std::size_t a = 0; a < ranks; ++a) {
-      tensor.norms.push_back(std::sqrt(own[a][a]));
-      for (std::size_t b = 0; b <= a; ++b) products[a][b] += own[a][b];
+  for (std::size_t member = 0; member < set.elements.size(); ++member) {
+    std::vector<state::SafetensorsReader> files;
+    for (const std::vector<int>& members : set.ranks) {
+      files.emplace_back(folder / state::file_name(members[member], set.first.world));
     }
-    result.tensors.push_back(std::move(tensor));
+    for (const auto& [name, elements] : set.elements[member]) {
+      Matrix own(ranks, std::vector<double>(ranks));
+      add_products(files, name, own);
+      Similarity::Tensor tensor{name, elements, {}};
+      for (std::size_t a = 0; a < ranks; ++a) {
+        tensor.norms.push_back(std::sqrt(own[a][a]));
+        for (std::size_t b = 0; b <= a; ++b) products[a][b] += own[a][b];
+      }
+      result.tensors.push_back(std::move(tensor));
+    }
   }
   result.cosine = Matrix(ranks, std::vector<double>(ranks));
   for (std::size_t a = 0; a < ranks; ++a) {

@@ -7,17 +7,18 @@
 
 namespace train {
 
-/// How alike the memories of a saved set's ranks are.
+/// How alike the memories of a saved set's learners are: of its ranks, or of groups of ranks that
+/// share one among them.
 struct Similarity {
   struct Tensor {
     std::string name;
     std::int64_t elements = 0;
-    std::vector<double> norms;  ///< by rank
+    std::vector<double> norms;  ///< by learner
   };
 
   std::string method;
   std::int64_t step = 0;
-  int ranks = 0;
+  int ranks = 0;  ///< learners
   std::vector<Tensor> tensors;
   std::vector<double> norms;                ///< by rank, of all tensors together
   std::vector<std::vector<double>> cosine;  ///< of each two ranks; 0 where a memory is all zero

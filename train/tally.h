@@ -12,11 +12,13 @@ struct Tally {
   std::int64_t counted = 0;  ///< in the steps that are typical: after the warm-up, and not the
                              ///< first of a process, in which the ranks also compare their options
   std::int64_t steps = 0;    ///< how many those are
+  std::int64_t inside = 0;   ///< in the same steps, inside its group; the others are between groups
 
-  void add(std::int64_t bytes, bool typical) {
+  void add(std::int64_t bytes, bool typical, std::int64_t inside_bytes = 0) {
     sent += bytes;
     if (!typical) return;
     counted += bytes;
+    inside += inside_bytes;
     ++steps;
   }
 };
@@ -25,7 +27,10 @@ struct Tally {
 double bytes_per_rank(std::span<const Tally> tallies);
 /// The same a typical step; nothing where there was none yet.
 std::optional<double> bytes_per_rank_step(std::span<const Tally> tallies);
-/// What a dense all-reduce of the gradient sends, averaged over ranks.
-double dense_bytes_per_rank_step(std::int64_t parameters, int learners);
+/// What crosses inside groups of learners in such a step.
+std::optional<double> inside_bytes_per_rank_step(std::span<const Tally> tallies);
+/// What a dense all-reduce of the gradient sends, averaged over ranks: between the groups, if
+/// learners are divided into groups of `members`, each of which brings its share.
+double dense_bytes_per_rank_step(std::int64_t parameters, int learners, int members = 1);
 
 }  // namespace train

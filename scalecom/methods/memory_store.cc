@@ -1,5 +1,6 @@
 #include "scalecom/methods/memory_store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "scalecom/core/error.h"
@@ -50,6 +51,24 @@ float* MemoryStore::find(const std::string& name, std::int64_t length) {
 float* MemoryStore::of(const std::string& name, std::int64_t length) {
   if (float* memory = find(name, length)) return memory;
   return memories_.emplace(name, core::Array<float>(device(), length)).first->second.data();
+}
+
+void MemoryStore::claim(const layout::Slice& slice) {
+  const std::string key = slice.key();
+  const auto whole = memories_.find(slice.name);
+  if (key == slice.name || whole == memories_.end()) return;
+  const std::int64_t elements = layout::Tensor{slice.name, slice.shape}.elements();
+  find(slice.name, elements);  // for its check of the length
+  core::Array<float> part(device(), slice.length);
+  const float* from = whole->second.data() + slice.first;
+  if (device().is_cuda()) {
+    core::cuda::copy(part.data(), from, slice.length * kBytes, stream_);
+    core::cuda::synchronize(stream_);
+  } else {
+    std::copy_n(from, slice.length, part.data());
+  }
+  memories_.erase(whole);
+  memories_.insert_or_assign(key, std::move(part));
 }
 
 void MemoryStore::set_aside(const std::string& name) {

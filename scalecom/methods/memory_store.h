@@ -7,6 +7,7 @@
 
 #include "scalecom/core/array.h"
 #include "scalecom/core/stream.h"
+#include "scalecom/layout/layout.h"
 #include "scalecom/methods/method.h"
 
 namespace scalecom::methods {
@@ -25,6 +26,10 @@ class MemoryStore {
   float* of(const std::string& name, std::int64_t length);
   /// The same, or null where there is none.
   float* find(const std::string& name, std::int64_t length);
+
+  /// Where a whole tensor's memory was brought back and the slice is a part of it, that part
+  /// becomes the slice's own, and the rest, which is for other ranks, is given up.
+  void claim(const layout::Slice& slice);
 
   /// A memory that went out as a whole is no longer there, but can come back until it is forgotten.
   void set_aside(const std::string& name);

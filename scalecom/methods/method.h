@@ -185,6 +185,9 @@ class Method {
 /// UsageError for an unknown name, key or value, with what is allowed.
 std::unique_ptr<Method> make(const std::string& spec);
 
+/// A spec without its groups: how the ranks are divided, not what a learner does.
+std::string without_groups(const std::string& spec);
+
 /// The names that make() knows, and what each understands.
 std::vector<std::string> names();
 std::string describe(const std::string& name);

@@ -31,6 +31,11 @@ const std::vector<Entry>& entries() {
   return list;
 }
 
+auto find_groups(core::OptionString& options) {
+  return std::find_if(options.settings.begin(), options.settings.end(),
+                      [](const auto& setting) { return setting.first == kGroups; });
+}
+
 const Entry& find(const std::string& name) {
   for (const Entry& entry : entries()) {
     if (entry.name == name) return entry;
@@ -44,12 +49,21 @@ const Entry& find(const std::string& name) {
 std::unique_ptr<Method> make(const std::string& spec) {
   core::OptionString options = core::OptionString::parse(spec);
   const Entry& entry = find(options.name);
-  const auto groups = std::find_if(options.settings.begin(), options.settings.end(),
-                                   [](const auto& setting) { return setting.first == kGroups; });
+  const auto groups = find_groups(options);
   if (!entry.grouped || groups == options.settings.end()) return entry.make(options);
   const auto grouping = groups::Grouping::parse(groups->second);
   options.settings.erase(groups);
   return groups::make(entry.make(options), grouping);
+}
+
+std::string without_groups(const std::string& spec) {
+  core::OptionString options = core::OptionString::parse(spec);
+  const auto groups = find_groups(options);
+  if (groups == options.settings.end()) return spec;
+  options.settings.erase(groups);
+  std::string text = options.name;
+  for (const auto& [key, value] : options.settings) text += core::concat(",", key, "=", value);
+  return text;
 }
 
 std::vector<std::string> names() {

@@ -1,6 +1,8 @@
 #include "scalecom/state/memory_file.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -40,33 +42,52 @@ std::string sum_of(std::span<const float> data) {
   return sum.text();
 }
 
-// A file whose memories go into those of a rank, with a whole weight out of the number of files.
+// "fc[200:400]" taken apart; nothing for the name of a whole tensor.
+struct PartName {
+  std::string name;
+  std::int64_t first = 0;
+};
+std::optional<PartName> parse_part(const std::string& key) {
+  const std::size_t bracket = key.rfind('[');
+  const std::size_t colon = key.rfind(':');
+  if (bracket == std::string::npos || colon == std::string::npos || colon < bracket ||
+      key.back() != ']') {
+    return std::nullopt;
+  }
+  PartName part{key.substr(0, bracket)};
+  const auto result = std::from_chars(key.data() + bracket + 1, key.data() + colon, part.first);
+  if (result.ec != std::errc{} || result.ptr != key.data() + colon) return std::nullopt;
+  return part;
+}
+
+// A file whose memories go into those of a learner, with a whole weight out of the number of old
+// learners.
 struct Part {
   MemoryFile file;
   std::int64_t weight;
 };
 
-// In units of 1 / (old * world), old rank i stands for [i * world, (i + 1) * world) and the new
-// rank for [rank * old, (rank + 1) * old), so the overlaps of the new rank sum to `old`.
-std::vector<Part> parts_of(const std::filesystem::path& folder, const Saved& saved,
-                           std::int64_t rank, std::int64_t world) {
-  const std::int64_t old = saved.world;
+// The files of member `member` of the old learners that overlap the new one. In units of 1 / (old *
+// learners), old learner i stands for [i * learners, (i + 1) * learners) and the new one for
+// [number * old, (number + 1) * old), so its overlaps sum to `old`.
+std::vector<Part> parts_of(const std::filesystem::path& folder, const CheckedSet& set,
+                           std::size_t member, std::int64_t number, std::int64_t learners) {
+  const std::int64_t old = set.learners();
   std::vector<Part> parts;
-  for (std::int64_t i = rank * old / world; i < old && i * world < (rank + 1) * old; ++i) {
+  for (std::int64_t i = number * old / learners; i < old && i * learners < (number + 1) * old;
+       ++i) {
     const std::int64_t weight =
-        std::min((i + 1) * world, (rank + 1) * old) - std::max(i * world, rank * old);
-    MemoryFile file = MemoryFile::open(folder, static_cast<int>(i), saved.world);
-    file.check_beside(saved);  // again: it may have been replaced meanwhile
-    parts.push_back({std::move(file), weight});
+        std::min((i + 1) * learners, (number + 1) * old) - std::max(i * learners, number * old);
+    parts.push_back({set.open(folder, static_cast<int>(i), member), weight});
   }
   return parts;
 }
 
-// One tensor of one rank, block by block, so that no second copy of it is ever in memory.
+// One tensor of one learner, block by block, so that no second copy of it is ever in memory.
 class Division {
  public:
-  Division(std::span<const Part> parts, int files, const std::string& name)
-      : parts_(parts), files_(files), name_(name), sums_(parts.size()) {}
+  Division(std::span<const Part> parts, int learners, const std::string& name)
+      : parts_(parts), learners_(learners), name_(name), sums_(parts.size()) {}
 
   void fill(core::AlignedArray<float>& out) {
     for (std::int64_t at = 0; at < out.size(); at += Checksum::kBlock) {
@@ -106,17 +127,47 @@ class Division {
       }
     }
     for (std::size_t i = 0; i < block.size(); ++i) {
-      block[i] = static_cast<float>(total_[i] / static_cast<double>(files_));
+      block[i] = static_cast<float>(total_[i] / static_cast<double>(learners_));
     }
   }
 
   std::span<const Part> parts_;
-  int files_;
+  int learners_;
   const std::string& name_;
   std::vector<Checksum> sums_;
   std::vector<float> read_;
   std::vector<double> total_;
 };
+
+// The whole tensors, of parts that follow one another.
+std::map<std::string, core::AlignedArray<float>> join(
+    const std::filesystem::path& folder, std::map<std::string, core::AlignedArray<float>> parts) {
+  std::map<std::string, core::AlignedArray<float>> joined;
+  std::map<std::string, std::map<std::int64_t, core::AlignedArray<float>*>> divided;
+  for (auto& [key, data] : parts) {
+    if (const auto part = parse_part(key)) {
+      divided[part->name].emplace(part->first, &data);
+    } else {
+      joined.emplace(key, std::move(data));
+    }
+  }
+  for (const auto& [name, by_first] : divided) {
+    std::int64_t elements = 0;
+    for (const auto& [first, data] : by_first) {
+      if (first != elements) {
+        throw UsageError(concat("[state] folder '", folder.string(), "' has no memory of elements ",
+                                elements, " to ", first, " of tensor '", name, "'"));
+      }
+      elements += data->size();
+    }
+    core::AlignedArray<float> whole(elements);
+    for (const auto& [first, data] : by_first) {
+      std::copy(data->begin(), data->end(), whole.begin() + first);
+    }
+    joined.emplace(name, std::move(whole));
+  }
+  return joined;
+}
 
 }  // namespace
 
@@ -135,20 +186,24 @@ void save(const std::filesystem::path& folder, int rank, int world, const Memori
     sums.emplace(name, sum_of(data));
   }
   make_folder(folder);
-  const Label label{memories.method, memories.step, memories.tag, world, rank};
+  const Learner learner = memories.learner.learners > 0 ? memories.learner : Learner{rank, world};
+  const Label label{memories.method, memories.step, memories.tag, world, rank, learner};
   write_safetensors(folder / file_name(rank, world), tensors, to_metadata(label, elements, sums));
 }
 
-Loaded load(const std::filesystem::path& folder, int rank, int world) {
-  check_rank(rank, world);
-  const Saved saved = describe(folder);
-  const std::vector<Part> parts = parts_of(folder, saved, rank, world);
-  Loaded loaded{saved.method, saved.step, {}};
-  for (const auto& [name, elements] : saved.elements) {
-    core::AlignedArray<float> data(elements);
-    Division(parts, saved.world, name).fill(data);
-    loaded.memories.emplace(name, std::move(data));
+Loaded load(const std::filesystem::path& folder, int number, int learners) {
+  check_rank(number, learners);
+  const CheckedSet set = check_set(folder);
+  Loaded loaded{set.first.method, set.first.step, {}};
+  for (std::size_t member = 0; member < set.elements.size(); ++member) {
+    const std::vector<Part> parts = parts_of(folder, set, member, number, learners);
+    for (const auto& [name, elements] : set.elements[member]) {
+      core::AlignedArray<float> data(elements);
+      Division(parts, set.learners(), name).fill(data);
+      loaded.memories.emplace(name, std::move(data));
+    }
   }
+  if (set.elements.size() > 1) loaded.memories = join(folder, std::move(loaded.memories));
   return loaded;
 }
 

@@ -11,6 +11,13 @@
 
 namespace scalecom::state {
 
+/// One of the `learners` whose memories together are what is still to be sent. All have the same
+/// number of ranks.
+struct Learner {
+  int number = 0;
+  int learners = 0;  ///< 0: every rank is one
+};
+
 /// One rank's memories, as they are to be saved.
 struct Memories {
   struct Named {
@@ -24,6 +31,9 @@ struct Memories {
   /// Anything that the ranks of one save share and other saves do not, such as a run's seed and
   /// start: with it, not even two saves of the same step can be taken for one.
   std::string tag;
+  /// The learner that the rank belongs to: itself, unless groups of ranks share a memory among
+  /// them, each rank having parts of its tensors, "fc[200:400]".
+  Learner learner = {};
 };
 
 /// Writes PATH/rank-00003-of-00008.safetensors, making the folder where there is none. Each rank
@@ -38,10 +48,12 @@ void save(const std::filesystem::path& folder, int rank, int world, const Memori
 /// What a folder holds.
 struct Saved {
   int world = 0;
+  int learners = 0;  ///< `world`, unless ranks share memories
   std::string method;
   std::int64_t step = 0;
   std::string tag;
-  std::map<std::string, std::int64_t> elements;  ///< by name, the same at every rank
+  /// By name, the same at every learner. One that is divided is named with its parts.
+  std::map<std::string, std::int64_t> elements;
 };
 
 /// One rank's memories, loaded.
@@ -57,11 +69,11 @@ struct Loaded {
 /// with the others.
 Saved describe(const std::filesystem::path& folder);
 
-/// The memories of `rank` of `world`, from a set saved by any number of ranks. The same number:
-/// bit for bit. Another: rank j of n' gets the mean of the old memories over [j/n', (j+1)/n'), when
-/// old rank i of n stands for [i/n, (i+1)/n), so that the mean over all ranks stays what it was;
-/// summed in double, rounded once. All headers of the set are checked as by describe(), and of the
-/// files that are read, all data.
-Loaded load(const std::filesystem::path& folder, int rank, int world);
+/// The memories of learner `number` of `learners`, from a set saved by any number of them. The same
+/// number: bit for bit. Another: learner j of n' gets the mean of the old memories over [j/n',
+/// (j+1)/n'), when old learner i of n stands for [i/n, (i+1)/n), so that the mean over all stays
+/// what it was; summed in double, rounded once. Tensors that were divided among ranks are whole.
+/// All headers of the set are checked as by describe(), and of the files that are read, all data.
+Loaded load(const std::filesystem::path& folder, int number, int learners);
 
 }  // namespace scalecom::state

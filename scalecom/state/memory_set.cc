@@ -61,6 +61,11 @@ Label read_label(const SafetensorsReader& reader) {
   label.tag = field(reader, "tag");
   label.world = static_cast<int>(number_field(reader, "world", kMostRanks));
   label.rank = static_cast<int>(number_field(reader, "rank", kMostRanks));
+  label.learner = {label.rank, label.world};
+  if (reader.metadata().contains("learners")) {
+    label.learner.number = static_cast<int>(number_field(reader, "learner", kMostRanks));
+    label.learner.learners = static_cast<int>(number_field(reader, "learners", kMostRanks));
+  }
   return label;
 }
 
@@ -131,6 +136,10 @@ Metadata to_metadata(const Label& label, const std::map<std::string, std::int64_
                     {"tag", label.tag},
                     {"world", std::to_string(label.world)},
                     {"rank", std::to_string(label.rank)}};
+  if (label.learner.learners != label.world) {
+    metadata["learner"] = std::to_string(label.learner.number);
+    metadata["learners"] = std::to_string(label.learner.learners);
+  }
   std::vector<std::string> list;
   list.reserve(sums.size());
   for (const auto& [name, sum] : sums) list.push_back(sum);
@@ -182,45 +191,99 @@ MemoryFile MemoryFile::open(const std::filesystem::path& folder, int rank, int w
   return file;
 }
 
-void MemoryFile::check_beside(const Saved& set) const {
+namespace {
+
+void check_same_save(const MemoryFile& file, const Label& first) {
   const auto differs = [&](const char* what, const auto& here, const auto& there) {
-    refuse(reader.path(), concat("has the ", what, " '", here, "' and rank 0's file '", there,
-                                 "': they are not of one save"));
+    refuse(file.reader.path(), concat("has the ", what, " '", here, "' and rank 0's file '", there,
+                                      "': they are not of one save"));
   };
-  if (label.step != set.step) differs("step", label.step, set.step);
-  if (label.method != set.method) differs("method", label.method, set.method);
-  if (label.tag != set.tag) differs("tag", label.tag, set.tag);
-  for (const auto& [name, count] : elements) {
-    const auto other = set.elements.find(name);
-    if (other == set.elements.end()) {
-      refuse(reader.path(), concat("has a tensor '", name, "' that rank 0's file has not"));
+  const Label& label = file.label;
+  if (label.step != first.step) differs("step", label.step, first.step);
+  if (label.method != first.method) differs("method", label.method, first.method);
+  if (label.tag != first.tag) differs("tag", label.tag, first.tag);
+  if (label.learner.learners != first.learner.learners) {
+    differs("number of learners", label.learner.learners, first.learner.learners);
+  }
+  if (label.learner.number >= label.learner.learners) {
+    refuse(file.reader.path(), concat("is damaged: it is of learner ", label.learner.number, " of ",
+                                      label.learner.learners));
+  }
+}
+
+void check_same_tensors(const MemoryFile& file, const std::string& other,
+                        const std::map<std::string, std::int64_t>& elements) {
+  for (const auto& [name, count] : file.elements) {
+    const auto found = elements.find(name);
+    if (found == elements.end()) {
+      refuse(file.reader.path(), concat("has a tensor '", name, "' that ", other, " has not"));
     }
-    if (other->second != count) {
-      refuse(reader.path(), concat("has ", count, " elements in tensor '", name,
-                                   "', and rank 0's file ", other->second));
+    if (found->second != count) {
+      refuse(file.reader.path(), concat("has ", count, " elements in tensor '", name, "', and ",
+                                        other, " ", found->second));
     }
   }
-  for (const auto& [name, count] : set.elements) {
-    if (!elements.contains(name)) {
-      refuse(reader.path(), concat("has no tensor '", name, "', which rank 0's file has"));
+  for (const auto& [name, count] : elements) {
+    if (!file.elements.contains(name)) {
+      refuse(file.reader.path(), concat("has no tensor '", name, "', which ", other, " has"));
     }
   }
 }
 
-Saved describe(const std::filesystem::path& folder) {
-  Saved saved;
-  saved.world = complete_world(folder);
-  for (int rank = 0; rank < saved.world; ++rank) {
-    MemoryFile file = MemoryFile::open(folder, rank, saved.world);
+std::string rank_file(int rank) {
+  return concat("rank ", rank, "'s file");
+}
+
+}  // namespace
+
+CheckedSet check_set(const std::filesystem::path& folder) {
+  const int world = complete_world(folder);
+  CheckedSet set;
+  for (int rank = 0; rank < world; ++rank) {
+    MemoryFile file = MemoryFile::open(folder, rank, world);
     if (rank == 0) {
-      saved.method = file.label.method;
-      saved.step = file.label.step;
-      saved.tag = file.label.tag;
-      saved.elements = std::move(file.elements);
+      set.first = file.label;
+      const int learners = file.label.learner.learners;
+      if (learners < 1 || learners > world || world % learners != 0) {
+        refuse(file.reader.path(),
+               concat("is damaged: ", learners, " learners of ", world, " ranks"));
+      }
+      set.ranks.resize(static_cast<std::size_t>(learners));
+    }
+    check_same_save(file, set.first);
+    std::vector<int>& members = set.ranks[static_cast<std::size_t>(file.label.learner.number)];
+    const std::size_t member = members.size();
+    members.push_back(rank);
+    if (member == set.elements.size()) {
+      set.elements.push_back(std::move(file.elements));
     } else {
-      file.check_beside(saved);
+      // The first file of this member, whichever learner's it was.
+      const std::string other = member == 0 ? rank_file(0) : "that of another learner";
+      check_same_tensors(file, other, set.elements[member]);
     }
   }
+  for (const std::vector<int>& members : set.ranks) {
+    if (members.size() != set.ranks.front().size()) {
+      throw UsageError(concat("[state] folder '", folder.string(),
+                              "' is damaged: its learners have different numbers of ranks"));
+    }
+  }
+  return set;
+}
+
+MemoryFile CheckedSet::open(const std::filesystem::path& folder, int learner,
+                            std::size_t member) const {
+  const int rank = ranks[static_cast<std::size_t>(learner)][member];
+  MemoryFile file = MemoryFile::open(folder, rank, first.world);
+  check_same_save(file, first);
+  check_same_tensors(file, rank_file(ranks[0][member]), elements[member]);
+  return file;
+}
+
+Saved describe(const std::filesystem::path& folder) {
+  const CheckedSet set = check_set(folder);
+  Saved saved{set.first.world, set.learners(), set.first.method, set.first.step, set.first.tag, {}};
+  for (const auto& elements : set.elements) saved.elements.insert(elements.begin(), elements.end());
   return saved;
 }
 

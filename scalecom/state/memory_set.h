@@ -20,6 +20,7 @@ struct Label {
   std::string tag;
   int world = 0;
   int rank = 0;
+  Learner learner;
 };
 
 /// The metadata that a file of this label has; `sums` are the checksums of its tensors by name. A
@@ -36,9 +37,20 @@ struct MemoryFile {
 
   /// core::UsageError where it is not the file of `rank` of `world`.
   static MemoryFile open(const std::filesystem::path& folder, int rank, int world);
-
-  /// core::UsageError, saying how they differ, where the two are not of one save.
-  void check_beside(const Saved& set) const;
 };
+
+/// A set whose headers have been checked.
+struct CheckedSet {
+  Label first;                          ///< of rank 0's file
+  std::vector<std::vector<int>> ranks;  ///< by learner, its members in their order
+  std::vector<std::map<std::string, std::int64_t>> elements;  ///< by member
+
+  int learners() const { return static_cast<int>(ranks.size()); }
+  /// A file of the set, checked once more: it may have been replaced meanwhile.
+  MemoryFile open(const std::filesystem::path& folder, int learner, std::size_t member) const;
+};
+
+/// core::UsageError as of describe().
+CheckedSet check_set(const std::filesystem::path& folder);
 
 }  // namespace scalecom::state

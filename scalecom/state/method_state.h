@@ -15,14 +15,17 @@ void save_method(const std::filesystem::path& folder, const methods::Method& met
 
 /// Restores a method from such a folder, saved by this number of ranks or another; the next step is
 /// the one after the last saved. Every rank calls it. The method must have been made from the
-/// string that was saved: change options afterwards, by configure(), which keeps what is still to
-/// be sent. Where one rank cannot load, every rank throws and no method has changed.
+/// string that was saved, but for its groups: change options afterwards, by configure(), which
+/// keeps what is still to be sent. Where one rank cannot load, every rank throws and no method has
+/// changed.
 void load_method(const std::filesystem::path& folder, methods::Method& method,
                  comm::Communicator& communicator);
 
-/// The same of one rank alone, for callers that bring the ranks together themselves.
+/// The same of one rank alone, for callers that bring the ranks together themselves. `replica` is
+/// method.replica() of the rank's communicator.
 void save_method(const std::filesystem::path& folder, const methods::Method& method, int rank,
-                 int world);
-void load_method(const std::filesystem::path& folder, methods::Method& method, int rank, int world);
+                 int world, const methods::Replica& replica);
+void load_method(const std::filesystem::path& folder, methods::Method& method,
+                 const methods::Replica& replica);
 
 }  // namespace scalecom::state

@@ -4,8 +4,11 @@
 
 #include <cmath>
 #include <fstream>
+#include <map>
 
 #include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/state/memory_file.h"
 #include "tests/methods/ranks.h"
 #include "tests/state/temporary_folder.h"
 
@@ -111,6 +114,77 @@ TEST(MethodState, AnotherMethodsStateIsRefused) {
       EXPECT_THROW(load_method(folder.path(), world.method(rank), world.end(rank)),
                    core::UsageError);
     });
+  }
+}
+
+// What is still to be sent, over all learners: of groups, put together from their members' parts.
+std::map<std::string, std::vector<double>> whole_memory(World& world, int members) {
+  std::map<std::string, std::vector<double>> mean;
+  for (int r = 0; r < world.size(); ++r) {
+    for (const methods::NamedMemory& memory : world.method(r).memories()) {
+      const std::size_t bracket = memory.name.find('[');
+      const std::size_t first =
+          bracket == std::string::npos ? 0 : std::stoull(memory.name.substr(bracket + 1));
+      std::vector<double>& whole = mean[memory.name.substr(0, bracket)];
+      whole.resize(std::max(whole.size(), first + memory.values.size()));
+      for (std::size_t i = 0; i < memory.values.size(); ++i) {
+        whole[first + i] += memory.values[i] * members / world.size();
+      }
+    }
+  }
+  return mean;
+}
+
+TEST(MethodState, OfGroupsGoesOnBitForBit) {
+  const TemporaryFolder folder;
+  World uninterrupted(4, "scalecom,groups=2");
+  train(uninterrupted, 5, 1);
+  save(uninterrupted, folder.path());
+  World resumed(4, "scalecom,groups=2");
+  load(resumed, folder.path());
+  EXPECT_EQ(resumed.method(3).steps(), 5);
+  train(uninterrupted, 3, 2);
+  train(resumed, 3, 2);
+  EXPECT_EQ(whole_memory(uninterrupted, 2), whole_memory(resumed, 2));
+}
+
+TEST(MethodState, MovesToOtherGroups) {
+  const TemporaryFolder folder;
+  World saved(6, "scalecom,groups=2");
+  train(saved, 5, 1);
+  save(saved, folder.path());
+  const auto before = whole_memory(saved, 2);
+  EXPECT_EQ(describe(folder.path()).learners, 3);
+  for (const auto& [ranks, members] : {std::pair(6, 3), {6, 1}, {12, 4}, {3, 1}, {1, 1}}) {
+    World loaded(ranks, core::concat("scalecom,groups=", members));
+    load(loaded, folder.path());
+    // With gradients of zero, what a step sends is not in the memories any more: it is in the mean.
+    Gradients gradients(static_cast<std::size_t>(ranks), std::vector<float>(1077, 0.0F));
+    loaded.reduce(gradients, two_tensors());
+    auto after = whole_memory(loaded, members);
+    for (std::size_t i = 0; i < 1000; ++i) {
+      ASSERT_NEAR(after["a"][i] + 0.1 * gradients[0][i], before.at("a")[i], 1e-6) << ranks;
+    }
+  }
+  World plain(2, "scalecom");
+  load(plain, folder.path());
+  EXPECT_NEAR(whole_memory(plain, 1)["b"][3], before.at("b")[3], 1e-6);
+}
+
+TEST(MethodState, OfGroupsWithAMissingPartIsRefused) {
+  const TemporaryFolder folder;
+  const auto write = [&](int rank, const std::string& name, const std::vector<float>& values) {
+    state::save(folder.path(), rank, 2, {"scalecom", 1, {{name, values}}, "", {0, 1}});
+  };
+  write(0, "a[0:2]", {1, 2});
+  write(1, "a[3:4]", {4});
+  try {
+    state::load(folder.path(), 0, 1);
+    FAIL();
+  } catch (const core::UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("no memory of elements 2 to 3 of tensor 'a'"),
+              std::string::npos)
+        << error.what();
   }
 }
 

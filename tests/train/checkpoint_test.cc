@@ -72,17 +72,19 @@ TEST(CheckpointTest, MemoriesComeBackToTheBit) {
   memories.emplace("a", core::AlignedArray<float>(6));
   for (int i = 0; i < 6; ++i) memories.at("a")[i] = 1.0F / static_cast<float>(i + 3);
   method->restore(5, std::move(memories));
-  for (int learner = 0; learner < 2; ++learner) write_memory(folder / "", learner, 2, *method);
+  for (int learner = 0; learner < 2; ++learner) {
+    write_memory(folder / "", learner, 2, *method, {learner, 2});
+  }
 
   const auto other = methods::make("scalecom,rate=2");
-  read_memory(folder / "", 1, 2, *other);
+  read_memory(folder / "", *other, {1, 2});
   EXPECT_EQ(other->steps(), 5);
   ASSERT_EQ(other->memories().size(), 1U);
   const auto values = other->memories()[0].values;
   EXPECT_TRUE(std::equal(values.begin(), values.end(), method->memories()[0].values.begin()));
 
   const auto different = methods::make("scalecom,rate=3");
-  EXPECT_THROW(read_memory(folder / "", 1, 2, *different), core::UsageError);
+  EXPECT_THROW(read_memory(folder / "", *different, {1, 2}), core::UsageError);
 }
 
 }  // namespace

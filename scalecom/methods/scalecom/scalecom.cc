@@ -79,6 +79,7 @@ Bucket& ScaleCom::bucket_of(const layout::Layout& layout, std::int64_t step) {
   const std::uint64_t key = core::combine(layout.fingerprint(), warming_up ? 1 : 0);
   const auto found = buckets_.find(key);
   if (found != buckets_.end()) return *found->second;
+  for (const layout::Slice& slice : layout.slices()) memories_.claim(slice);
   auto bucket = make_bucket(warming_up ? all_dense(layout) : layout, options_, memories_);
   return *buckets_.emplace(key, std::move(bucket)).first->second;
 }
