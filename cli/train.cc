@@ -30,12 +30,13 @@ using nlohmann::ordered_json;
 constexpr const char* kName = "scalecom train";
 
 constexpr const char* kFooter = R"(
-Under mpirun the learners are divided among the processes, with the same result. Ctrl-C leaves a
-checkpoint, from which --resume goes on as if nothing had happened.
+Under mpirun and torchrun the learners are divided among the processes, with the same result. Ctrl-C
+leaves a checkpoint, from which --resume goes on as if nothing had happened.
 
 Example:
   scalecom train --task fashion-mnist --learners 4 --method scalecom,rate=100,beta=0.1 --out runs/a
   mpirun -n 2 scalecom train --task synthetic --learners 4 --method dense --out runs/b
+  torchrun --nproc-per-node 2 --no-python scalecom train --task synthetic --method dense --out runs/d
   scalecom train --task cifar10 --data DIR --learners 32 --device cuda \
       --method scalecom,rate=100,beta=0.1 --out runs/c
   scalecom train --resume runs/a)";
@@ -138,10 +139,12 @@ void check(const Options& options) {
   }
 }
 
-/// The processes of mpirun, all of which have to arrive in time.
+/// The processes of mpirun or torchrun, all of which have to arrive in time.
 std::unique_ptr<train::Processes> meet(std::chrono::milliseconds deadline) {
-  const Watchdog watchdog(deadline,
-                          "scalecom train: [mpi] not all processes of the job arrived within "
+  // Whoever has a deadline of its own says more.
+  constexpr auto kGrace = std::chrono::seconds(10);
+  const Watchdog watchdog(deadline + kGrace,
+                          "scalecom train: [train] not all processes of the job arrived within "
                           "--deadline: see that each of them starts scalecom");
   return std::make_unique<train::Processes>(deadline);
 }
@@ -178,7 +181,7 @@ int train_together(const Options& options, train::Processes& processes,
   } catch (const core::PeerError& error) {
     printer.end();
     report(kName, error.what(), kFailure);
-    if (processes.launched()) scalecom::comm::mpi::Session::end_job(kFailure);
+    processes.end_job(kFailure);
     return kFailure;
   } catch (const core::UsageError& error) {
     return fail(error.what(), kUsage);

@@ -42,10 +42,21 @@ std::string first_difference(const std::string& here, const std::string& there) 
 
 }  // namespace
 
+// Of several launchers the inner one counts: Slurm may start torchrun and sets variables that MPI
+// knows, and a container may have torchrun's in which mpirun is run.
 Processes::Processes(std::chrono::milliseconds deadline) : deadline_(deadline) {
-  if (comm::mpi::is_launched()) {
+  using scalecom::torch::Launcher;
+  const Launcher launcher = scalecom::torch::launcher();
+  const bool by_mpi = launcher != Launcher::kTorchrun && comm::mpi::is_launched();
+  if (by_mpi) {
     session_.emplace();
     between_ = comm::mpi::make_communicator(deadline);
+  } else if (launcher != Launcher::kNone) {
+    torchrun_.emplace(deadline);
+    const int processes = torchrun_->size();
+    auto world =
+        comm::hybrid::make_world(torchrun_->open_link(deadline, processes), processes, deadline);
+    between_ = std::move(world.front());
   } else {
     between_ = std::move(comm::inproc::make_world(1, deadline).front());
   }
@@ -53,8 +64,13 @@ Processes::Processes(std::chrono::milliseconds deadline) : deadline_(deadline) {
 
 std::vector<std::unique_ptr<comm::Communicator>> Processes::make_world(int learners) {
   // Threads of one process can share a GPU's arrays.
-  return size() > 1 ? comm::hybrid::make_world(learners, deadline_)
-                    : comm::inproc::make_world(learners, deadline_);
+  if (size() == 1) return comm::inproc::make_world(learners, deadline_);
+  if (!torchrun_) return comm::hybrid::make_world(learners, deadline_);
+  return comm::hybrid::make_world(torchrun_->open_link(deadline_, learners), learners, deadline_);
+}
+
+void Processes::end_job(int status) {
+  if (session_) comm::mpi::Session::end_job(status);
 }
 
 void Processes::compare(const std::string& settings) {

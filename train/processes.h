@@ -8,15 +8,15 @@
 
 #include "scalecom/comm/communicator.h"
 #include "scalecom/comm/mpi/mpi.h"
+#include "scalecom/torch/torchrun.h"
 
 namespace train {
 
-/// The processes that train together: those of mpirun, or this one alone.
+/// The processes that train together: those of torchrun or mpirun, or this one alone.
 class Processes {
  public:
   explicit Processes(std::chrono::milliseconds deadline);
 
-  bool launched() const { return session_.has_value(); }
   int rank() const { return between_->rank(); }
   int size() const { return between_->size(); }
   /// The one that writes and prints.
@@ -31,9 +31,13 @@ class Processes {
   /// which are the members of a JSON object.
   void compare(const std::string& settings);
 
+  /// After a core::PeerError: ends the whole job where the end of one process does not.
+  void end_job(int status);
+
  private:
   std::chrono::milliseconds deadline_;
   std::optional<scalecom::comm::mpi::Session> session_;
+  std::optional<scalecom::torch::Torchrun> torchrun_;
   std::unique_ptr<scalecom::comm::Communicator> between_;
 };
 

@@ -5,6 +5,7 @@
 #include "scalecom/comm/arguments.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "scalecom/torch/first_line.h"
 #include "scalecom/torch/on_stream.h"
 
 namespace scalecom::torch {
@@ -133,9 +134,7 @@ void GroupCommunicator::run(Fabric::Call call, std::span<const std::byte> data,
     // On a GPU this makes the stream wait, not the host.
     work->wait(stream.device().is_cuda() ? kNoTimeout : deadline_);
   } catch (const std::exception& error) {
-    // Torch's messages go on with where in torch they were thrown.
-    const std::string what = error.what();
-    failure_ = comm::failure(call, what.substr(0, what.find('\n')));
+    failure_ = comm::failure(call, first_line(error.what()));
     throw core::PeerError(failure_);
   }
 }

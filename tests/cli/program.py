@@ -18,8 +18,10 @@ TIMEOUT = 120
 
 
 def environment():
-    """Without what tells a process that mpirun started it, with what mpirun needs in a container."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_COMM", "PMIX", "PMI_"))}
+    """Without what tells a process that mpirun or torchrun started it, with what mpirun needs in a
+    container."""
+    launchers = ("OMPI_COMM", "PMIX", "PMI_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "MASTER_")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(launchers)}
     return kept | {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

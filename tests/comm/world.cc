@@ -20,13 +20,13 @@
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
+#include "tests/comm/gloo.h"
 #include "tests/comm/mirror.h"
 
 namespace scalecom::comm::testing {
 namespace {
 
-void run_hybrid(int size, const Body& body, std::chrono::milliseconds deadline) {
-  auto ends = hybrid::make_world(size, deadline);
+void run_ends(std::vector<std::unique_ptr<Communicator>> ends, const Body& body) {
   std::vector<std::exception_ptr> failures(ends.size());
   {
     std::vector<std::jthread> threads;
@@ -115,7 +115,9 @@ std::vector<World> worlds(const std::vector<int>& inproc_sizes,
       worlds.push_back({on_gpu ? backend : "inproc", size});
     }
   } else if (const char* ranks = std::getenv("SCALECOM_TEST_RANKS")) {
-    for (const auto& size : core::split(ranks, ',')) worlds.push_back({"hybrid", std::stoi(size)});
+    for (const auto& size : core::split(ranks, ',')) {
+      worlds.push_back({backend.empty() ? "hybrid" : backend, std::stoi(size)});
+    }
   } else {
     worlds.push_back({backend.empty() ? "mpi" : backend, std::atoi(processes)});
   }
@@ -142,7 +144,9 @@ void run(const World& world, const Body& body, Ranks ranks, std::chrono::millise
     };
     inproc::run(world.size, on_device, deadline);
   } else if (world.backend == "hybrid") {
-    run_hybrid(world.size, body, deadline);
+    run_ends(hybrid::make_world(world.size, deadline), body);
+  } else if (world.backend == "gloo") {
+    run_ends(make_gloo_world(world.size, deadline), body);
   } else if (is_nccl(world)) {
     run_nccl(world, body, ranks, deadline);
   } else {

@@ -13,7 +13,8 @@
 /// For tests that are the same on every backend. Started plainly, a test program makes worlds of
 /// threads; started by mpirun, worlds of processes, or, with SCALECOM_TEST_RANKS=5,9, worlds of
 /// that many threads divided among them. SCALECOM_TEST_BACKEND chooses others, with arrays on a
-/// GPU: inproc-cuda, plainly; under mpirun nccl, or nccl-host for host arrays over NCCL.
+/// GPU: inproc-cuda, plainly; under mpirun nccl, or nccl-host for host arrays over NCCL. And gloo,
+/// for the processes of mpirun as if torchrun had started them.
 namespace scalecom::comm::testing {
 
 struct World {

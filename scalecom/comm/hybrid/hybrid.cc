@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "scalecom/comm/inproc/team.h"
-#include "scalecom/comm/mpi/endpoint.h"
+#include "scalecom/comm/mpi/mpi.h"
+#include "scalecom/comm/traffic.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 
@@ -12,28 +13,27 @@ namespace scalecom::comm::hybrid {
 namespace {
 
 using inproc::Team;
-using mpi::Address;
-using mpi::Endpoint;
 
 /// Scratch of all threads of a process together, as far as pieces do not become too small.
 constexpr std::int64_t kScratchBytes = std::int64_t{32} << 20;
 constexpr std::int64_t kSmallestPieceBytes = std::int64_t{1} << 20;
 
-/// Peers in the same process are served by the team, others by MPI.
+/// Peers in the same process are served by the team, others by the link.
 class HybridFabric final : public Fabric {
  public:
-  HybridFabric(std::shared_ptr<mpi::Link> link, std::vector<Address> ranks, int rank,
+  HybridFabric(std::shared_ptr<Link> link, std::vector<Address> ranks, int rank,
                std::int64_t context, std::shared_ptr<std::int64_t> next_context,
                std::shared_ptr<Team> team)
-      : endpoint_(std::move(link), std::move(ranks), rank, context),
+      : link_(std::move(link)),
+        endpoint_(link_->endpoint(std::move(ranks), rank, context)),
         next_context_(std::move(next_context)),
         team_(std::move(team)),
-        seats_(seats_of(endpoint_)),
+        seats_(seats_of(*endpoint_)),
         seat_(seats_[static_cast<std::size_t>(rank)]) {}
   ~HybridFabric() override { team_->leave(seat_); }
 
-  int rank() const override { return endpoint_.rank(); }
-  int size() const override { return endpoint_.size(); }
+  int rank() const override { return endpoint_->rank(); }
+  int size() const override { return endpoint_->size(); }
 
   void exchange(std::span<const Outgoing> out, std::span<const Incoming> in,
                 const Operation& operation) override;
@@ -43,7 +43,7 @@ class HybridFabric final : public Fabric {
                                 const Operation& operation) override;
 
   std::int64_t piece_bytes(core::Device /*device*/) const override {
-    return std::max(kScratchBytes / endpoint_.link()->threads(), kSmallestPieceBytes);
+    return std::max(kScratchBytes / link_->threads(), kSmallestPieceBytes);
   }
 
   /// The ranks that live in the process of rank `rank`, in order.
@@ -59,7 +59,8 @@ class HybridFabric final : public Fabric {
   template <typename Body>
   void remotely(const Body& body);
 
-  Endpoint endpoint_;
+  std::shared_ptr<Link> link_;
+  std::unique_ptr<Endpoint> endpoint_;
   std::shared_ptr<std::int64_t> next_context_;
   std::shared_ptr<Team> team_;
   /// The seat of each rank in the team, or kElsewhere.
@@ -118,14 +119,14 @@ void HybridFabric::exchange(std::span<const Outgoing> out, std::span<const Incom
   };
   sort_out(out, near_out_, far_out_);
   sort_out(in, near_in_, far_in_);
-  remotely([&] { endpoint_.start(far_out_, far_in_, operation); });
+  remotely([&] { endpoint_->start(far_out_, far_in_, operation); });
   try {
     team_->exchange(seat_, near_out_, near_in_, operation);
   } catch (...) {
-    endpoint_.abandon();
+    endpoint_->abandon();
     throw;
   }
-  remotely([&] { endpoint_.finish(operation); });
+  remotely([&] { endpoint_->finish(operation); });
 }
 
 void HybridFabric::send(const Outgoing& message, const Operation& operation) {
@@ -134,8 +135,8 @@ void HybridFabric::send(const Outgoing& message, const Operation& operation) {
     return;
   }
   remotely([&] {
-    endpoint_.start({&message, 1}, {}, operation);
-    endpoint_.finish(operation);
+    endpoint_->start({&message, 1}, {}, operation);
+    endpoint_->finish(operation);
   });
 }
 
@@ -145,18 +146,18 @@ void HybridFabric::receive(const Incoming& message, const Operation& operation) 
     return;
   }
   remotely([&] {
-    endpoint_.start({}, {&message, 1}, operation);
-    endpoint_.finish(operation);
+    endpoint_->start({}, {&message, 1}, operation);
+    endpoint_->finish(operation);
   });
 }
 
 std::unique_ptr<Fabric> HybridFabric::group(const std::vector<int>& members,
                                             const Operation& operation) {
-  const std::int64_t context = mpi::agree_on_context(*this, members, *next_context_, operation);
+  const std::int64_t context = agree_on_context(*this, members, *next_context_, operation);
   std::vector<Address> ranks;
   ranks.reserve(members.size());
   for (const int member : members) {
-    ranks.push_back(endpoint_.ranks()[static_cast<std::size_t>(member)]);
+    ranks.push_back(endpoint_->ranks()[static_cast<std::size_t>(member)]);
   }
   const auto own =
       static_cast<int>(std::find(members.begin(), members.end(), rank()) - members.begin());
@@ -165,19 +166,14 @@ std::unique_ptr<Fabric> HybridFabric::group(const std::vector<int>& members,
   seats.reserve(new_ranks.size());
   for (const int r : new_ranks) seats.push_back(seat_of(members[static_cast<std::size_t>(r)]));
   auto team = team_->group(seat_, seats, std::move(new_ranks), operation);
-  return std::make_unique<HybridFabric>(endpoint_.link(), std::move(ranks), own, context,
-                                        next_context_, std::move(team));
+  return std::make_unique<HybridFabric>(link_, std::move(ranks), own, context, next_context_,
+                                        std::move(team));
 }
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> make_world(int size,
+std::vector<std::unique_ptr<Communicator>> make_world(const std::shared_ptr<Link>& link, int size,
                                                       std::chrono::milliseconds deadline) {
-  if (size < 1) {
-    throw core::UsageError(
-        core::concat("[hybrid] a world of ", size, " ranks was asked for; it has 1 or more"));
-  }
-  const auto link = mpi::Link::open(deadline, size);
   std::vector<Address> ranks;
   for (int process = 0; process < link->processes(); ++process) {
     const auto threads = static_cast<int>(share(size, link->processes(), process).size());
@@ -196,6 +192,15 @@ std::vector<std::unique_ptr<Communicator>> make_world(int size,
                           deadline));
   }
   return world;
+}
+
+std::vector<std::unique_ptr<Communicator>> make_world(int size,
+                                                      std::chrono::milliseconds deadline) {
+  if (size < 1) {
+    throw core::UsageError(
+        core::concat("[hybrid] a world of ", size, " ranks was asked for; it has 1 or more"));
+  }
+  return make_world(mpi::open_link(deadline, size), size, deadline);
 }
 
 }  // namespace scalecom::comm::hybrid

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "scalecom/comm/collectives.h"
+#include "scalecom/comm/link.h"
 
 namespace scalecom::comm::hybrid {
 
@@ -13,5 +14,10 @@ namespace scalecom::comm::hybrid {
 /// process calls it with the same size. MPI must be running.
 std::vector<std::unique_ptr<Communicator>> make_world(
     int size, std::chrono::milliseconds deadline = kDefaultDeadline);
+
+/// The same for threads of the processes of a link, which was opened for this size.
+std::vector<std::unique_ptr<Communicator>> make_world(
+    const std::shared_ptr<Link>& link, int size,
+    std::chrono::milliseconds deadline = kDefaultDeadline);
 
 }  // namespace scalecom::comm::hybrid

@@ -1,7 +1,6 @@
 #include "scalecom/comm/mpi/endpoint.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "scalecom/core/error.h"
@@ -9,15 +8,6 @@
 
 namespace scalecom::comm::mpi {
 namespace {
-
-/// Calls in a tag. A send is met by a receive, so the two are one.
-constexpr int kCallBits = 3;
-constexpr int kMessageBetweenTwo = static_cast<int>(Fabric::Call::kSend);
-static_assert(kMessageBetweenTwo < (1 << kCallBits));
-
-int code_of(Fabric::Call call) {
-  return std::min(static_cast<int>(call), kMessageBetweenTwo);
-}
 
 /// MPI counts in int; longer messages go in parts of this size.
 constexpr std::size_t kLargestMessage = std::size_t{64} << 20;
@@ -35,21 +25,12 @@ void in_parts(std::span<Data> data, const Use& use) {
 
 Endpoint::Endpoint(std::shared_ptr<Link> link, std::vector<Address> ranks, int rank,
                    std::int64_t context)
-    : link_(std::move(link)),
-      ranks_(std::move(ranks)),
-      rank_(rank),
-      context_(context),
-      thread_bits_(static_cast<int>(std::bit_width(static_cast<unsigned>(link_->threads() - 1)))) {
-  if (context >= (link_->largest_tag() + 1) >> (kCallBits + 2 * thread_bits_)) {
-    throw core::UsageError(
-        core::concat("[split] no more than ", context, " groups can be made over this MPI"));
-  }
-}
+    : comm::Endpoint(std::move(ranks), rank),
+      link_(std::move(link)),
+      tags_(link_->threads(), context, link_->largest_tag()) {}
 
 int Endpoint::tag_of(int from, int to, int call) const {
-  const auto thread = [&](int rank) { return ranks_[static_cast<std::size_t>(rank)].thread; };
-  const std::int64_t threads = (std::int64_t{thread(from)} << thread_bits_) | thread(to);
-  return static_cast<int>((((context_ << (2 * thread_bits_)) | threads) << kCallBits) | call);
+  return tags_.of(address(from), address(to), call);
 }
 
 void Endpoint::start(std::span<const Outgoing> out, std::span<const Incoming> in,
@@ -68,16 +49,16 @@ void Endpoint::start(std::span<const Outgoing> out, std::span<const Incoming> in
       });
     }
   } catch (...) {
-    abandon();
+    discard();
     throw;
   }
 }
 
 void Endpoint::start(const Pending& pending, void* data, const Operation& operation) {
-  const int call = code_of(operation.call);
+  const int call = Tags::code_of(operation.call);
   const int tag =
-      pending.incoming ? tag_of(pending.peer, rank_, call) : tag_of(rank_, pending.peer, call);
-  const int process = ranks_[static_cast<std::size_t>(pending.peer)].process;
+      pending.incoming ? tag_of(pending.peer, rank(), call) : tag_of(rank(), pending.peer, call);
+  const int process = address(pending.peer).process;
   const int bytes = static_cast<int>(pending.bytes);
   MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
   pending_.push_back(pending);
@@ -100,7 +81,7 @@ void Endpoint::finish(const Operation& operation) {
       throw core::PeerError(late(operation, peers, whereabouts(peers, operation)));
     }
   } catch (...) {
-    abandon();
+    discard();
     throw;
   }
   requests_.clear();
@@ -140,7 +121,7 @@ void Endpoint::check(const Pending& pending, const MPI_Status& status, bool has_
       core::concat("message with rank ", pending.peer, ": ", error_text(status.MPI_ERROR));
   if (error_class == MPI_SUCCESS || error_class == MPI_ERR_TRUNCATE) {
     what =
-        core::concat("rank ", rank_, " expects ", pending.bytes, " bytes from rank ", pending.peer,
+        core::concat("rank ", rank(), " expects ", pending.bytes, " bytes from rank ", pending.peer,
                      ", which sends ", error_class == MPI_SUCCESS ? std::to_string(count) : "more");
   }
   throw core::PeerError(failure(operation.call, what));
@@ -160,11 +141,11 @@ std::string Endpoint::whereabouts(const std::vector<int>& peers, const Operation
   std::string text;
   const std::lock_guard lock(mutex());
   for (const int peer : peers) {
-    const int process = ranks_[static_cast<std::size_t>(peer)].process;
-    for (int call = 0; call < kMessageBetweenTwo; ++call) {
+    const int process = address(peer).process;
+    for (int call = 0; call < Tags::kMessageBetweenTwo; ++call) {
       int found = 0;
-      if (call == code_of(operation.call)) continue;
-      MPI_Iprobe(process, tag_of(peer, rank_, call), link_->comm(), &found, MPI_STATUS_IGNORE);
+      if (call == Tags::code_of(operation.call)) continue;
+      MPI_Iprobe(process, tag_of(peer, rank(), call), link_->comm(), &found, MPI_STATUS_IGNORE);
       if (found == 0) continue;
       text += core::concat(", rank ", peer, " being in ",
                            comm::to_string(static_cast<Fabric::Call>(call)));
@@ -173,7 +154,7 @@ std::string Endpoint::whereabouts(const std::vector<int>& peers, const Operation
   return text;
 }
 
-void Endpoint::abandon() {
+void Endpoint::discard() {
   if (requests_.empty()) return;
   link_->set_broken();
   const std::lock_guard lock(mutex());
@@ -190,23 +171,6 @@ void Endpoint::abandon() {
   requests_.clear();
   pending_.clear();
   bytes_ = 0;
-}
-
-std::int64_t agree_on_context(Fabric& fabric, const std::vector<int>& members, std::int64_t& next,
-                              const Fabric::Operation& operation) {
-  const std::int64_t mine = next;
-  std::vector<std::int64_t> theirs(members.size(), mine);
-  std::vector<Fabric::Outgoing> out;
-  std::vector<Fabric::Incoming> in;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (members[i] == fabric.rank()) continue;
-    out.push_back({members[i], std::as_bytes(std::span(&mine, 1))});
-    in.push_back({members[i], std::as_writable_bytes(std::span(&theirs[i], 1))});
-  }
-  fabric.exchange(out, in, operation);
-  const std::int64_t context = *std::max_element(theirs.begin(), theirs.end());
-  next = context + 1;
-  return context;
 }
 
 }  // namespace scalecom::comm::mpi

@@ -15,7 +15,8 @@ class MpiFabric final : public Fabric {
   /// `next_context` is shared by all fabrics that this one's groups descend from.
   MpiFabric(std::shared_ptr<Link> link, std::vector<Address> ranks, int rank, std::int64_t context,
             std::shared_ptr<std::int64_t> next_context)
-      : endpoint_(std::move(link), std::move(ranks), rank, context),
+      : link_(std::move(link)),
+        endpoint_(link_, std::move(ranks), rank, context),
         next_context_(std::move(next_context)) {}
 
   int rank() const override { return endpoint_.rank(); }
@@ -42,13 +43,14 @@ class MpiFabric final : public Fabric {
       ranks.push_back(endpoint_.ranks()[static_cast<std::size_t>(member)]);
     }
     const auto own = std::find(members.begin(), members.end(), rank()) - members.begin();
-    return std::make_unique<MpiFabric>(endpoint_.link(), std::move(ranks), static_cast<int>(own),
-                                       context, next_context_);
+    return std::make_unique<MpiFabric>(link_, std::move(ranks), static_cast<int>(own), context,
+                                       next_context_);
   }
 
   std::int64_t piece_bytes(core::Device /*device*/) const override { return kPieceBytes; }
 
  private:
+  std::shared_ptr<Link> link_;
   Endpoint endpoint_;
   std::shared_ptr<std::int64_t> next_context_;
 };

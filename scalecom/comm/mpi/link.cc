@@ -5,6 +5,8 @@
 #include <atomic>
 #include <thread>
 
+#include "scalecom/comm/mpi/endpoint.h"
+#include "scalecom/comm/mpi/mpi.h"
 #include "scalecom/comm/traffic.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
@@ -153,10 +155,19 @@ Link::~Link() {
   if (!broken_ && is_running()) MPI_Comm_free(&comm_);
 }
 
+std::unique_ptr<comm::Endpoint> Link::endpoint(std::vector<Address> ranks, int rank,
+                                               std::int64_t context) {
+  return std::make_unique<Endpoint>(shared_from_this(), std::move(ranks), rank, context);
+}
+
 void Link::set_broken() {
   const std::lock_guard lock(mutex());
   broken_ = true;
   broken_somewhere = true;
+}
+
+std::shared_ptr<comm::Link> open_link(std::chrono::milliseconds deadline, int ranks) {
+  return Link::open(deadline, ranks);
 }
 
 }  // namespace scalecom::comm::mpi

@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "scalecom/comm/fabric.h"
+#include "scalecom/comm/link.h"
 
 /// What the mpi and hybrid fabrics share. Nobody else includes this.
 namespace scalecom::comm::mpi {
@@ -41,22 +41,23 @@ class Patience {
 };
 
 /// The processes of MPI_COMM_WORLD, over a duplicate of it that is ours alone.
-class Link {
+class Link final : public comm::Link, public std::enable_shared_from_this<Link> {
  public:
   /// A link for a world of `ranks` ranks divided among the processes, or one a process where it is
   /// kOneEach. Every process calls it. UsageError where MPI is not running, or where the processes
   /// come with different numbers; PeerError where not all have come before the deadline.
   static constexpr int kOneEach = 0;
   static std::shared_ptr<Link> open(std::chrono::milliseconds deadline, int ranks);
-  ~Link();
+  ~Link() override;
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
   MPI_Comm comm() const { return comm_; }
-  int process() const { return process_; }
-  int processes() const { return processes_; }
-  /// The most ranks that any one process has.
-  int threads() const { return threads_; }
+  int process() const override { return process_; }
+  int processes() const override { return processes_; }
+  int threads() const override { return threads_; }
+  std::unique_ptr<comm::Endpoint> endpoint(std::vector<Address> ranks, int rank,
+                                           std::int64_t context) override;
   std::int64_t largest_tag() const { return largest_tag_; }
 
   /// A peer was lost or late. MPI may still hold messages of ours, so the duplicate is not freed.

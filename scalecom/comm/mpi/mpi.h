@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "scalecom/comm/collectives.h"
+#include "scalecom/comm/link.h"
 
 namespace scalecom::comm::mpi {
 
@@ -41,5 +42,9 @@ class Session {
 std::unique_ptr<Fabric> make_fabric(std::chrono::milliseconds deadline = kDefaultDeadline);
 std::unique_ptr<Communicator> make_communicator(
     std::chrono::milliseconds deadline = kDefaultDeadline);
+
+/// The processes of MPI_COMM_WORLD, for a world of `ranks` ranks that is divided among them. Every
+/// process calls it with the same number.
+std::shared_ptr<comm::Link> open_link(std::chrono::milliseconds deadline, int ranks);
 
 }  // namespace scalecom::comm::mpi

@@ -41,4 +41,8 @@ std::unique_ptr<Communicator> make_communicator(std::chrono::milliseconds) {
   refuse();
 }
 
+std::shared_ptr<comm::Link> open_link(std::chrono::milliseconds, int) {
+  refuse();
+}
+
 }  // namespace scalecom::comm::mpi
