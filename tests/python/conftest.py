@@ -1,9 +1,25 @@
-"""Worlds of ranks, each started once."""
+"""Worlds of ranks, each started once, and which tests a device takes."""
 
 from collections.abc import Callable, Iterator
 
+import devices
 import pytest
+import torch
 from ranks import Ranks
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cpu(reason): makes sense on the CPU only")
+    config.addinivalue_line("markers", "gpu(reason): makes sense on a GPU only")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if devices.KIND == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    # A mark for another device than the one that is tested.
+    other = item.get_closest_marker("gpu" if devices.KIND == "cpu" else "cpu")
+    if other is not None:
+        pytest.skip(other.args[0])
 
 
 @pytest.fixture(scope="session")

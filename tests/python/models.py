@@ -7,6 +7,7 @@ from typing import Any
 
 import scalecom
 import torch
+from devices import DEVICE
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -14,18 +15,18 @@ from torch.nn.parallel import DistributedDataParallel
 def network(seed: int = 0) -> nn.Module:
     """Dense and compressed tensors, in several of DDP's buckets if those are small."""
     torch.manual_seed(seed)
-    return nn.Sequential(
+    model = nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(),
         nn.Flatten(), nn.Linear(16 * 64, 96), nn.ReLU(), nn.Linear(96, 10),
     )
+    return model.to(DEVICE)
 
 
 def batch(rank: int, step: int, samples: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
     random = torch.Generator().manual_seed(1000 * rank + step)
-    return (
-        torch.randn(samples, 3, 8, 8, generator=random),
-        torch.randint(0, 10, (samples,), generator=random),
-    )
+    inputs = torch.randn(samples, 3, 8, 8, generator=random)
+    labels = torch.randint(0, 10, (samples,), generator=random)
+    return inputs.to(DEVICE), labels.to(DEVICE)
 
 
 def flat(tensors: Any) -> torch.Tensor:

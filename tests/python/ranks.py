@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from devices import BACKEND, on_host, prepare_rank
 
 DEADLINE = timedelta(seconds=60)
 
@@ -23,14 +24,14 @@ def _free_port() -> int:
 
 
 def _serve(rank: int, size: int, port: int, pipe: Any) -> None:
-    torch.set_num_threads(1)
+    prepare_rank(rank)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(size))
-    dist.init_process_group("gloo", rank=rank, world_size=size, timeout=DEADLINE)
+    dist.init_process_group(BACKEND, rank=rank, world_size=size, timeout=DEADLINE)
     while (task := pipe.recv()) is not None:
         function, arguments = task
         try:
             torch.manual_seed(1234)
-            pipe.send((function(rank, size, *arguments), None))
+            pipe.send((on_host(function(rank, size, *arguments)), None))
         except BaseException as error:  # noqa: BLE001: it is the test's to judge
             pipe.send((None, (error, traceback.format_exc())))
     dist.destroy_process_group()
@@ -41,7 +42,7 @@ class RankError(Exception):
 
 
 class Ranks:
-    """`size` processes in one gloo world."""
+    """`size` processes in one world, of the tests' device."""
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -56,6 +56,19 @@ def test_a_model_that_is_not_ddp(world) -> None:
         assert "wrap the model" in str(error)
 
 
+def _without_cuda(_rank: int, _size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scalecom._core.has_cuda", lambda: False)
+        scalecom.register(DistributedDataParallel(network()), "scalecom")
+
+
+@pytest.mark.gpu("there is no model on a GPU")
+def test_a_model_on_a_gpu_with_a_build_without_cuda(world) -> None:
+    for error in world(2).errors(_without_cuda):
+        assert isinstance(error, ValueError)
+        assert "this scalecom was built without CUDA" in str(error)
+
+
 def _spec(_rank: int, _size: int, spec: str) -> None:
     scalecom.register(DistributedDataParallel(network()), spec)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from devices import DEVICE
 from models import batch, flat, network, train
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -100,14 +101,14 @@ class _Branches(nn.Module):
 
 def _unused(rank: int, _size: int) -> torch.Tensor:
     torch.manual_seed(0)
-    model = _Branches()
+    model = _Branches().to(DEVICE)
     ddp = DistributedDataParallel(model, find_unused_parameters=True)
     scalecom.register(ddp, "scalecom,rate=10,check=conserve")
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     for step in range(6):
         optimizer.zero_grad()
         torch.manual_seed(10 * rank + step)
-        ddp(torch.randn(4, 20)).square().mean().backward()
+        ddp(torch.randn(4, 20).to(DEVICE)).square().mean().backward()
         optimizer.step()
     return flat(model.parameters())
 
@@ -181,7 +182,7 @@ def _autocast(rank: int, _size: int) -> torch.Tensor:
     for step in range(4):
         optimizer.zero_grad()
         inputs, labels = batch(rank, step)
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(DEVICE.type, torch.bfloat16):
             loss = nn.functional.cross_entropy(ddp(inputs), labels)
         loss.backward()
         optimizer.step()
@@ -200,6 +201,40 @@ def _compiled(rank: int, _size: int, method: str | None) -> torch.Tensor:
 def test_compiled_models(world) -> None:
     _same_everywhere(world(2).run(_compiled, None) + world(2).run(_compiled, "dense"))
     _same_everywhere(world(2).run(_compiled, "scalecom,rate=10,check=conserve"))
+
+
+def _normalised(rank: int, _size: int, method: str | None) -> torch.Tensor:
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 16, 3, padding=1),
+        nn.BatchNorm2d(16), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 64, 10),
+    )
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(model).to(DEVICE)
+    ddp = DistributedDataParallel(model)
+    if method is not None:
+        scalecom.register(ddp, method)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    for step in range(5):
+        optimizer.zero_grad()
+        inputs, labels = batch(rank, step)
+        nn.functional.cross_entropy(ddp(inputs), labels).backward()
+        optimizer.step()
+    figures = [b for b in model.buffers() if b.is_floating_point()]
+    assert figures
+    return flat([*model.parameters(), *figures])
+
+
+@pytest.mark.gpu("DistributedDataParallel takes SyncBatchNorm on GPUs only")
+def test_synchronised_batch_norm(world) -> None:
+    _same_everywhere(world(2).run(_normalised, "scalecom,rate=10,check=conserve"))
+    _same_everywhere(world(2).run(_normalised, None) + world(2).run(_normalised, "dense"))
+
+
+@pytest.mark.cpu("on a GPU it works")
+def test_synchronised_batch_norm_on_the_cpu_is_torchs_to_refuse(world) -> None:
+    for error in world(2).errors(_normalised, "dense"):
+        assert isinstance(error, ValueError)
+        assert "SyncBatchNorm layers only work with GPU modules" in str(error)
 
 
 def _two_modules(rank: int, _size: int) -> torch.Tensor:
@@ -281,7 +316,7 @@ def _observed(rank: int, _size: int) -> tuple[float, dict[str, tuple[float, int]
     scalars = _Scalars()
     state.write(scalars)
     memories = state._core.memories()
-    own = torch.cat([memories[n] for n in sorted(memories)])
+    own = torch.cat([memories[n] for n in sorted(memories)]).to(DEVICE)
     both = [torch.empty_like(own) for _ in range(2)]
     torch.distributed.all_gather(both, own)
     cosine = float(nn.functional.cosine_similarity(*both, dim=0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from devices import DEVICE
 from models import batch, flat, network
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -31,7 +32,7 @@ def _spoil(ddp: DistributedDataParallel, parameter: str, when: list[bool]) -> No
 def _train(rank: int, _size: int, parameter: str, bad_rank: int, scaled: bool) -> torch.Tensor:
     """The same training with a scaler, and without one where the steps are skipped by hand."""
     ddp = DistributedDataParallel(network(), bucket_cap_mb=0.1)
-    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=3) if scaled else None
+    scaler = torch.amp.GradScaler(DEVICE.type, init_scale=1024.0, growth_interval=3) if scaled else None
     state = scalecom.register(ddp, "scalecom,rate=10,check=conserve", scaler=scaler)
     when = [False]
     _spoil(ddp, parameter, when)
@@ -68,14 +69,14 @@ def test_skipped_steps_leave_no_trace(world, parameter: str, bad_rank: int) -> N
 def _fp16(rank: int, _size: int, half: bool) -> float:
     """The loss after training by heart, in fp16 with a scale that overflows at first, or in fp32."""
     ddp = DistributedDataParallel(network(), bucket_cap_mb=0.1)
-    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**24, growth_interval=20, enabled=half)
+    scaler = torch.amp.GradScaler(DEVICE.type, init_scale=2.0**24, growth_interval=20, enabled=half)
     scalecom.register(ddp, "scalecom,rate=10,beta=0.5", scaler=scaler)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
     loss = torch.tensor(0.0)
     for step in range(120):
         optimizer.zero_grad()
         inputs, labels = batch(rank, step % 4)
-        with torch.autocast("cpu", torch.float16, enabled=half):
+        with torch.autocast(DEVICE.type, torch.float16, enabled=half):
             loss = nn.functional.cross_entropy(ddp(inputs), labels)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
