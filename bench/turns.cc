@@ -1,20 +1,14 @@
 #include "bench/turns.h"
 
-#include <algorithm>
 #include <array>
 #include <vector>
+
+#include "bench/median.h"
 
 namespace bench {
 namespace {
 
 constexpr int kWarmUps = 2;
-
-/// The middle one.
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// Of each repeat.
 double median_ratio(std::vector<double> times, const std::vector<double>& to) {

@@ -57,6 +57,7 @@ void write_standing(const fs::path& folder, const Standing& standing) {
     tallies.push_back({{"sent", tally.sent},
                        {"counted", tally.counted},
                        {"steps", tally.steps},
+                       {"most", tally.most},
                        {"inside", tally.inside}});
   }
   write_json(folder / kStanding, {{"step", standing.step},
@@ -76,7 +77,7 @@ Standing read_standing(const fs::path& folder, int learners) {
     json.at("losses").get_to(standing.losses);
     for (const auto& tally : json.at("traffic")) {
       standing.tallies.push_back({tally.at("sent"), tally.at("counted"), tally.at("steps"),
-                                  tally.value("inside", std::int64_t{0})});
+                                  tally.at("most"), tally.at("inside")});
     }
   } catch (const nlohmann::json::exception& error) {
     throw core::UsageError(core::concat("[checkpoint] ", (folder / kStanding).string(),

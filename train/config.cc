@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scalecom/core/error.h"
+#include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
 
@@ -74,6 +75,13 @@ std::int64_t resolve_steps(const Request& request, const Config& config, std::in
   const double steps = std::ceil(epochs * static_cast<double>(samples) / a_step);
   check_range<double>("--epochs, in steps,", steps, 1, kMost);
   return static_cast<std::int64_t>(steps);
+}
+
+std::int64_t warmup_of(const std::string& spec) {
+  for (const auto& [key, value] : core::OptionString::parse(spec).settings) {
+    if (key == "warmup") return std::stoll(value);
+  }
+  return 0;
 }
 
 nlohmann::ordered_json to_json(const Config& config) {

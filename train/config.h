@@ -53,6 +53,10 @@ Config resolve(const Request& request);
 /// Its steps, which follow from the size of the training set where epochs are asked for.
 std::int64_t resolve_steps(const Request& request, const Config& config, std::int64_t samples);
 
+/// The steps that a method sends dense at first, by the option of its complete spec; 0 where it has
+/// none.
+std::int64_t warmup_of(const std::string& spec);
+
 nlohmann::ordered_json to_json(const Config& config);
 /// core::UsageError, saying what is wrong, for an object that to_json() cannot have made.
 Config config_from_json(const nlohmann::ordered_json& json);

@@ -5,7 +5,6 @@
 
 #include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
-#include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/checksum.h"
 #include "train/host_copy.h"
@@ -17,14 +16,6 @@ namespace comm = scalecom::comm;
 namespace core = scalecom::core;
 using nlohmann::ordered_json;
 
-/// The steps that a method sends dense at first, by its own option; 0 where it has none.
-std::int64_t warmup_of(const std::string& spec) {
-  for (const auto& [key, value] : core::OptionString::parse(spec).settings) {
-    if (key == "warmup") return std::stoll(value);
-  }
-  return 0;
-}
-
 std::string digest(std::span<const float> values) {
   scalecom::state::Checksum sum;
   while (!values.empty()) {
@@ -35,7 +26,8 @@ std::string digest(std::span<const float> values) {
   return sum.text();
 }
 
-ordered_json or_null(const std::optional<double>& value) {
+template <typename T>
+ordered_json or_null(const std::optional<T>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
@@ -90,9 +82,9 @@ void Learner::restore() {
   done_ = standing.step;
 }
 
-Learner::Sent Learner::sent() const {
+Learner::Moved Learner::moved() const {
   const scalecom::methods::LevelTraffic levels = method_->level_traffic();
-  return {world_.counters().total().sent + levels.between.total().sent, levels.inside.total().sent};
+  return {world_.counters().total() + levels.between.total(), levels.inside.total()};
 }
 
 bool Learner::step() {
@@ -101,11 +93,11 @@ bool Learner::step() {
   job_.replica.gradient(shard);
   losses_->send(stream_);
 
-  const Sent before = sent();
+  const Moved before = moved();
   const core::Buffer buffer{gradient_.data(), gradient_.size(), core::DType::kFloat32,
                             gradient_.device()};
   method_->start(buffer, layout_, world_, stream_).wait();
-  const Sent after = sent();
+  const Moved after = moved();
   tally_.add(after.between - before.between, done_ >= warmup_ && done_ > first_,
              after.inside - before.inside);
 
@@ -240,6 +232,7 @@ void Learner::finish() {
         {"steps", config.steps},
         {"seconds", seconds()},
         {"bytes_per_rank_step", or_null(bytes)},
+        {"max_rank_bytes", or_null(max_rank_bytes(tallies))},
         {"effective_rate", sent ? ordered_json(dense / *bytes) : nullptr},
         {"whole_run_rate", whole > 0 ? ordered_json(dense_whole / whole) : nullptr},
         {"peak_bytes", peak},

@@ -64,12 +64,12 @@ class Learner {
   std::int64_t done() const { return done_; }
 
  private:
-  /// Bytes that this rank's method has sent so far: between groups, where it has some, and inside.
-  struct Sent {
-    std::int64_t between;
-    std::int64_t inside;
+  /// What this rank's method has moved so far: between groups, where it has some, and inside.
+  struct Moved {
+    scalecom::comm::Traffic between;
+    scalecom::comm::Traffic inside;
   };
-  Sent sent() const;
+  Moved moved() const;
   /// Takes the device's memory that a learner needs.
   void prepare();
   void restore();

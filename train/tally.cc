@@ -1,8 +1,18 @@
 #include "train/tally.h"
 
-#include "scalecom/comm/traffic.h"
+#include <algorithm>
 
 namespace train {
+
+void Tally::add(const scalecom::comm::Traffic& traffic, bool typical,
+                const scalecom::comm::Traffic& inside_group) {
+  sent += traffic.sent;
+  if (!typical) return;
+  counted += traffic.sent;
+  inside += inside_group.sent;
+  ++steps;
+  most = std::max(most, traffic.sent + traffic.received);
+}
 
 double bytes_per_rank(std::span<const Tally> tallies) {
   double sent = 0;
@@ -27,6 +37,14 @@ std::optional<double> per_step(std::span<const Tally> tallies, std::int64_t Tall
 
 std::optional<double> bytes_per_rank_step(std::span<const Tally> tallies) {
   return per_step(tallies, &Tally::counted);
+}
+
+std::optional<std::int64_t> max_rank_bytes(std::span<const Tally> tallies) {
+  std::optional<std::int64_t> most;
+  for (const Tally& tally : tallies) {
+    if (tally.steps > 0) most = std::max(most.value_or(0), tally.most);
+  }
+  return most;
 }
 
 std::optional<double> inside_bytes_per_rank_step(std::span<const Tally> tallies) {

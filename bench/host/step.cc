@@ -1,11 +1,11 @@
 #include "bench/host/step.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <vector>
 
+#include "bench/host/blocks.h"
+#include "bench/host/copy.h"
 #include "bench/problem.h"
 #include "bench/process_memory.h"
 #include "bench/scripted_peers.h"
@@ -22,15 +22,6 @@ namespace core = scalecom::core;
 namespace kernels = scalecom::kernels;
 namespace methods = scalecom::methods;
 
-constexpr std::int64_t kBlock = 65536;  // elements of a thread's turn in the plain passes
-
-template <typename Pass>
-void over_blocks(std::int64_t elements, const Pass& pass) {
-  core::parallel_for((elements + kBlock - 1) / kBlock, [&](std::int64_t block) {
-    pass(block * kBlock, std::min(elements, (block + 1) * kBlock));
-  });
-}
-
 // With the widest vectors there are, as the kernels: the comparison is to be a fair one.
 #if defined(__x86_64__)
 __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -42,15 +33,6 @@ void plain_block(float* memory, const float* gradient, float beta, std::int64_t 
 void plain_pass(float* memory, const float* gradient, float beta, std::int64_t elements) {
   over_blocks(elements, [=](std::int64_t begin, std::int64_t end) {
     plain_block(memory + begin, gradient + begin, beta, end - begin);
-  });
-}
-
-void copy_bytes(void* to, const void* from, std::int64_t bytes) {
-  over_blocks(bytes / 4 + 1, [=](std::int64_t begin, std::int64_t end) {
-    const std::int64_t last = std::min(bytes, 4 * end);
-    std::memcpy(static_cast<std::byte*>(to) + 4 * begin,
-                static_cast<const std::byte*>(from) + 4 * begin,
-                static_cast<std::size_t>(last - 4 * begin));
   });
 }
 

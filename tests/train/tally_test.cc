@@ -9,12 +9,13 @@ namespace {
 
 TEST(TallyTest, CountsTypicalStepsApart) {
   Tally tally;
-  tally.add(1000, false);
-  tally.add(10, true);
-  tally.add(20, true);
+  tally.add({1000, 9000}, false);
+  tally.add({10, 5}, true);
+  tally.add({20, 1}, true);
   EXPECT_EQ(tally.sent, 1030);
   EXPECT_EQ(tally.counted, 30);
   EXPECT_EQ(tally.steps, 2);
+  EXPECT_EQ(tally.most, 21);
 }
 
 TEST(TallyTest, AveragesOverRanksAndSteps) {
@@ -22,6 +23,11 @@ TEST(TallyTest, AveragesOverRanksAndSteps) {
   EXPECT_EQ(bytes_per_rank(tallies), 200);
   EXPECT_EQ(bytes_per_rank_step(tallies), 20);
   EXPECT_EQ(bytes_per_rank_step(std::vector<Tally>{{100, 0, 0}}), std::nullopt);
+}
+
+TEST(TallyTest, TheBusiestRankIsThatOfAnyStep) {
+  EXPECT_EQ(max_rank_bytes(std::vector<Tally>{{0, 0, 2, 70}, {0, 0, 2, 90}}), 90);
+  EXPECT_EQ(max_rank_bytes(std::vector<Tally>{{100, 0, 0, 0}}), std::nullopt);
 }
 
 // 2(n-1)/n of the payload where it can be divided evenly, and nothing for one rank.
