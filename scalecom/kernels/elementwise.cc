@@ -133,10 +133,16 @@ void mean_of_narrow(const std::uint16_t* arrived, std::int64_t count, int ranks,
         }
       }
       for (std::int64_t i = 0; i < piece; ++i) {
-        const float total = sum[static_cast<std::size_t>(i)];
-        const float rounded = core::round_to(type, total * factor);
-        rounding[begin + i] = std::fma(-size, rounded, total);
-        mean[begin + i] = core::to_bits16(type, rounded);
+        next[static_cast<std::size_t>(i)] = sum[static_cast<std::size_t>(i)] * factor;
+      }
+      table().narrow(next.data(), piece, type, mean + begin);
+      table().widen(mean + begin, piece, type, next.data());
+      // fma(-size, rounded, total) by way of double, which has room for the product and, where it
+      // matters to a float, for the difference: without that instruction, fma is a slow call.
+      for (std::int64_t i = 0; i < piece; ++i) {
+        const double total = sum[static_cast<std::size_t>(i)];
+        const double rounded = next[static_cast<std::size_t>(i)];
+        rounding[begin + i] = static_cast<float>(total - static_cast<double>(size) * rounded);
       }
     }
   });
