@@ -77,7 +77,8 @@ Standing read_standing(const fs::path& folder, int learners) {
     json.at("losses").get_to(standing.losses);
     for (const auto& tally : json.at("traffic")) {
       standing.tallies.push_back({tally.at("sent"), tally.at("counted"), tally.at("steps"),
-                                  tally.at("most"), tally.at("inside")});
+                                  tally.value("most", std::int64_t{0}),
+                                  tally.value("inside", std::int64_t{0})});
     }
   } catch (const nlohmann::json::exception& error) {
     throw core::UsageError(core::concat("[checkpoint] ", (folder / kStanding).string(),

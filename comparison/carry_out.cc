@@ -1,0 +1,160 @@
+#include "comparison/carry_out.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/process_memory.h"
+#include "comparison/measurement.h"
+#include "comparison/records.h"
+#include "comparison/report.h"
+#include "scalecom/core/error.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
+
+namespace comparison {
+namespace {
+
+namespace core = scalecom::core;
+using nlohmann::ordered_json;
+
+/// One run's steps as work of the whole comparison.
+class RunObserver final : public train::Observer {
+ public:
+  RunObserver(const PlannedRun& run, std::int64_t before, std::string what, Watcher& watcher)
+      : run_(run), before_(before), what_(std::move(what)), watcher_(watcher) {}
+
+  void on_start(std::int64_t /*done*/, std::int64_t /*steps*/) override {}
+  void on_step(std::int64_t done, double /*loss*/) override {
+    watcher_.on_work(before_ + done * (run_.work() / run_.config.steps), what_);
+  }
+  void on_metrics(const ordered_json& /*line*/) override {}
+
+ private:
+  const PlannedRun& run_;
+  std::int64_t before_;
+  std::string what_;
+  Watcher& watcher_;
+};
+
+class Comparison {
+ public:
+  Comparison(const Plan& plan, train::Processes& processes, const std::atomic<bool>& stop,
+             Watcher& watcher)
+      : plan_(plan), processes_(processes), stop_(stop), watcher_(watcher), records_(plan) {
+    train::Request request = plan.request;
+    request.method = plan.entrants.front().spec;
+    request.learners = plan.learners.front();
+    probe_ = std::make_unique<Probe>(resolve(request));
+    runs_ = runs_of(plan, probe_->training_samples());
+  }
+
+  Ending carry_out() {
+    start();
+    if (measure_all()) train_all();
+    Ending ending{static_cast<std::int64_t>(runs_.size()), 0};
+    for (const PlannedRun& run : runs_) ending.complete += records_.result(run) ? 1 : 0;
+    if (ending.is_complete()) {
+      const ordered_json report = report_of(plan_, records_, runs_);
+      records_.write_report(report, to_markdown(tables_of(report)));
+    }
+    return ending;
+  }
+
+ private:
+  /// What is there is looked at before anything is done, so that a mistake is told at once.
+  void start() {
+    std::int64_t over = 0;
+    std::int64_t all = 0;
+    for (const Entrant& entrant : plan_.entrants) {
+      if (records_.measured(entrant)) over += measurement_work(probe_->batch());
+      all += measurement_work(probe_->batch());
+    }
+    for (const PlannedRun& run : runs_) {
+      over += records_.steps_done(run) * (run.work() / run.config.steps);
+      all += run.work();
+    }
+    watcher_.on_start(over, all);
+  }
+
+  /// Whether all is measured.
+  bool measure_all() {
+    for (const Entrant& entrant : plan_.entrants) {
+      if (!records_.measured(entrant)) {
+        const auto figures = measure(
+            plan_, *probe_, entrant, [this] { return stop_.load(); },
+            [&](std::int64_t done) {
+              watcher_.on_work(done_ + done, "measuring " + entrant.label);
+            });
+        if (!figures) return false;
+        records_.write_measured(entrant, *figures);
+      }
+      done_ += measurement_work(probe_->batch());
+    }
+    probe_.reset();
+    return true;
+  }
+
+  void train_all() {
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      const PlannedRun& run = runs_[i];
+      auto result = records_.result(run);
+      if (!result) {
+        if (stop_) return;
+        train_one(run, fmt::format("run {} of {}: {}, {} learners", i + 1, runs_.size(),
+                                   run.entrant.label, run.config.learners));
+        result = records_.result(run);
+        if (!result) return;
+      }
+      done_ += run.work();
+      watcher_.on_run(run, *result);
+    }
+  }
+
+  void train_one(const PlannedRun& run, const std::string& what) {
+    train::Request request = plan_.request;
+    request.method = run.config.method;
+    request.learners = run.config.learners;
+    request.epochs.reset();
+    request.steps = run.config.steps;
+    train::Place place;
+    if (records_.is_begun(run)) {
+      place.resume = run.folder;
+    } else {
+      place.out = run.folder;
+    }
+    // A run's peak is not that of the runs before it.
+    malloc_trim(0);
+    bench::reset_peak();
+    RunObserver observer(run, done_, what, watcher_);
+    try {
+      train::train(request, place, processes_, stop_, observer);
+    } catch (const core::CheckError& error) {
+      records_.write_failure(run, error.what());
+    }
+  }
+
+  const Plan& plan_;
+  train::Processes& processes_;
+  const std::atomic<bool>& stop_;
+  Watcher& watcher_;
+  Records records_;
+  std::unique_ptr<Probe> probe_;
+  std::vector<PlannedRun> runs_;
+  std::int64_t done_ = 0;
+};
+
+}  // namespace
+
+Ending carry_out(const Plan& plan, train::Processes& processes, const std::atomic<bool>& stop,
+                 Watcher& watcher) {
+  check(plan);
+  if (processes.size() > 1) {
+    throw core::UsageError("[compare] a comparison is one process: leave out mpirun");
+  }
+  return Comparison(plan, processes, stop, watcher).carry_out();
+}
+
+}  // namespace comparison
