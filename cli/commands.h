@@ -25,6 +25,7 @@ constexpr int kInterrupted = 130;
 
 /// One file a subcommand: train.cc has add_train().
 Command add_train(CLI::App& program);
+Command add_compare(CLI::App& program);
 Command add_bench(CLI::App& program);
 Command add_inspect(CLI::App& program);
 
