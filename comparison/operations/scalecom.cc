@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "comparison/operations/largest.h"
 #include "comparison/operations/methods.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/layout/selection.h"
@@ -94,7 +95,7 @@ class ScaleCom final : public Statement {
           case Kind::kTop: {
             std::vector<Candidate> among;
             add_candidates(begin, end, among);
-            add_top(std::move(among), cut.kept_before(c + 1) - cut.kept_before(c), set);
+            add_largest(std::move(among), cut.kept_before(c + 1) - cut.kept_before(c), set);
             break;
           }
           default:
@@ -124,20 +125,10 @@ class ScaleCom final : public Statement {
     return best;
   }
 
-  struct Candidate {
-    Number size;
-    std::size_t at;
-  };
-
-  /// The `keep` largest, by a quickselect.
-  static void add_top(std::vector<Candidate> among, std::int64_t keep,
-                      std::vector<std::size_t>& set) {
-    const auto larger = [](const Candidate& a, const Candidate& b) {
-      if (a.size > b.size) return true;
-      return !(b.size > a.size) && a.at < b.at;
-    };
-    std::nth_element(among.begin(), among.begin() + keep - 1, among.end(), larger);
-    for (std::int64_t i = 0; i < keep; ++i) set.push_back(among[static_cast<std::size_t>(i)].at);
+  static void add_largest(std::vector<Candidate> among, std::int64_t keep,
+                          std::vector<std::size_t>& set) {
+    keep_largest(among, keep);
+    for (const Candidate& one : among) set.push_back(one.at);
   }
 
   void add_candidates(std::size_t begin, std::size_t end, std::vector<Candidate>& among) const {
@@ -155,7 +146,7 @@ class ScaleCom final : public Statement {
     }
     std::vector<std::size_t> set;
     if (!among.empty()) {
-      add_top(std::move(among), std::max<std::int64_t>(1, std::llround(keep)), set);
+      add_largest(std::move(among), std::max<std::int64_t>(1, std::llround(keep)), set);
     }
     return set;
   }
