@@ -128,10 +128,10 @@ int run(Options& options) {
   const comparison::Ending ending = comparison::carry_out(options.plan, processes, stop, printer);
   printer.end();
   if (!ending.is_complete()) {
-    fmt::print(
-        stderr,
-        "interrupted with {} of {} runs complete in {}; the same command goes on from here\n",
-        ending.complete, ending.runs, options.plan.out.string());
+    fmt::print(stderr,
+               "interrupted with {} of {} runs and measurements complete in {}; the same command "
+               "goes on from here\n",
+               ending.complete, ending.parts, options.plan.out.string());
     return kInterrupted;
   }
   const ordered_json report = train::read_json(options.plan.out / "compare.json");

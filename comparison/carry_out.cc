@@ -44,18 +44,19 @@ class Comparison {
   Comparison(const Plan& plan, train::Processes& processes, const std::atomic<bool>& stop,
              Watcher& watcher)
       : plan_(plan), processes_(processes), stop_(stop), watcher_(watcher), records_(plan) {
-    train::Request request = plan.request;
-    request.method = plan.entrants.front().spec;
-    request.learners = plan.learners.front();
-    probe_ = std::make_unique<Probe>(resolve(request));
-    runs_ = runs_of(plan, probe_->training_samples());
+    const auto probe = make_probe();
+    batch_ = probe->batch();
+    runs_ = runs_of(plan, probe->training_samples());
   }
 
   Ending carry_out() {
     start();
-    if (measure_all()) train_all();
-    Ending ending{static_cast<std::int64_t>(runs_.size()), 0};
+    // In this order: what many ranks leave behind in the heap is not to count as a run's memory.
+    train_all();
+    if (!stop_) measure_all();
+    Ending ending{static_cast<std::int64_t>(runs_.size() + plan_.entrants.size()), 0};
     for (const PlannedRun& run : runs_) ending.complete += records_.result(run) ? 1 : 0;
+    for (const Entrant& one : plan_.entrants) ending.complete += records_.measured(one) ? 1 : 0;
     if (ending.is_complete()) {
       const ordered_json report = report_of(plan_, records_, runs_);
       records_.write_report(report, to_markdown(tables_of(report)));
@@ -64,13 +65,20 @@ class Comparison {
   }
 
  private:
+  std::unique_ptr<Probe> make_probe() const {
+    train::Request request = plan_.request;
+    request.method = plan_.entrants.front().spec;
+    request.learners = plan_.learners.front();
+    return std::make_unique<Probe>(resolve(request));
+  }
+
   /// What is there is looked at before anything is done, so that a mistake is told at once.
   void start() {
     std::int64_t over = 0;
     std::int64_t all = 0;
     for (const Entrant& entrant : plan_.entrants) {
-      if (records_.measured(entrant)) over += measurement_work(probe_->batch());
-      all += measurement_work(probe_->batch());
+      if (records_.measured(entrant)) over += measurement_work(batch_);
+      all += measurement_work(batch_);
     }
     for (const PlannedRun& run : runs_) {
       over += records_.steps_done(run) * (run.work() / run.config.steps);
@@ -79,22 +87,21 @@ class Comparison {
     watcher_.on_start(over, all);
   }
 
-  /// Whether all is measured.
-  bool measure_all() {
+  void measure_all() {
+    std::unique_ptr<Probe> probe;
     for (const Entrant& entrant : plan_.entrants) {
       if (!records_.measured(entrant)) {
+        if (!probe) probe = make_probe();
         const auto figures = measure(
-            plan_, *probe_, entrant, [this] { return stop_.load(); },
+            plan_, *probe, entrant, [this] { return stop_.load(); },
             [&](std::int64_t done) {
               watcher_.on_work(done_ + done, "measuring " + entrant.label);
             });
-        if (!figures) return false;
+        if (!figures) return;
         records_.write_measured(entrant, *figures);
       }
-      done_ += measurement_work(probe_->batch());
+      done_ += measurement_work(batch_);
     }
-    probe_.reset();
-    return true;
   }
 
   void train_all() {
@@ -141,7 +148,7 @@ class Comparison {
   const std::atomic<bool>& stop_;
   Watcher& watcher_;
   Records records_;
-  std::unique_ptr<Probe> probe_;
+  std::int64_t batch_ = 0;
   std::vector<PlannedRun> runs_;
   std::int64_t done_ = 0;
 };

@@ -21,14 +21,14 @@ class Watcher {
   virtual void on_run(const PlannedRun& run, const nlohmann::ordered_json& result) = 0;
 };
 
-/// What is left when it was stopped.
+/// How far it came: runs, and measurements of methods.
 struct Ending {
-  std::int64_t runs = 0;
+  std::int64_t parts = 0;
   std::int64_t complete = 0;
-  bool is_complete() const { return runs == complete; }
+  bool is_complete() const { return parts == complete; }
 };
 
-/// Measures every method, trains every run, and writes the report. What is complete is taken as it
+/// Trains every run, measures every method, and writes the report. What is complete is taken as it
 /// is, what was begun is gone on with. Setting `stop` ends it soon, with a checkpoint. A run that
 /// diverges is one of the results; all other failures end the comparison, and it can be gone on
 /// with.

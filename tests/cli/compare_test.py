@@ -86,7 +86,7 @@ def test_interrupted_and_resumed(folder):
         return compare(out, "--large-batch", 1, steps=200)
 
     expect_ok(run(*command(folder / "straight")))
-    for number, begun in ((signal.SIGINT, "measured/dense.json"), (signal.SIGTERM, "runs/dense-2")):
+    for number, begun in ((signal.SIGINT, "runs/dense-2"), (signal.SIGTERM, "measured/dense.json")):
         out = folder / f"stopped{number}"
         process = start(*command(out))
         wait_for(lambda: (out / begun).exists(), begun)
