@@ -25,14 +25,20 @@ c10::intrusive_ptr<c10d::ProcessGroup> group_of(const py::object& object) {
       object.cast<c10d::ProcessGroup*>());
 }
 
+/// Ranks of the group, in the order of a part of it, and that part.
+using Part = std::pair<std::vector<int>, py::object>;
+
 std::shared_ptr<Ddp> make_ddp(const std::string& spec, const std::vector<std::string>& names,
                               const std::vector<at::Tensor>& tensors, const py::object& group,
-                              double deadline_seconds) {
+                              double deadline_seconds, const std::vector<Part>& parts) {
   std::vector<Ddp::Parameter> parameters;
   for (std::size_t i = 0; i < names.size(); ++i) parameters.push_back({names[i], tensors[i]});
+  std::vector<scalecom::torch::GroupPart> groups;
+  for (const auto& [ranks, part] : parts) groups.push_back({ranks, group_of(part)});
   const std::chrono::duration<double> deadline(deadline_seconds);
   auto communicator = scalecom::torch::make_communicator(
-      group_of(group), std::chrono::duration_cast<std::chrono::milliseconds>(deadline));
+      group_of(group), std::chrono::duration_cast<std::chrono::milliseconds>(deadline),
+      std::move(groups));
   const py::gil_scoped_release released;
   return std::make_shared<Ddp>(spec, std::move(parameters), std::move(communicator));
 }
@@ -59,15 +65,14 @@ void restore(Ddp& ddp, std::int64_t steps, const std::map<std::string, at::Tenso
   ddp.method().restore(steps, std::move(memories));
 }
 
-/// Bytes sent and received so far, by kind of call.
+/// Bytes sent and received so far: inside groups, where the ranks are divided, and otherwise.
 std::map<std::string, std::pair<std::int64_t, std::int64_t>> traffic(Ddp& ddp) {
-  std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_call;
-  for (int i = 0; i < scalecom::comm::kCalls; ++i) {
-    const auto call = static_cast<scalecom::comm::Call>(i);
-    const scalecom::comm::Traffic& one = ddp.communicator().counters()[call];
-    by_call.emplace(to_string(call), std::pair(one.sent, one.received));
-  }
-  return by_call;
+  const methods::LevelTraffic levels = ddp.method().level_traffic();
+  const scalecom::comm::Traffic inside = levels.inside.total();
+  const scalecom::comm::Traffic between =
+      ddp.communicator().counters().total() + levels.between.total();
+  return {{"inside", {inside.sent, inside.received}},
+          {"between", {between.sent, between.received}}};
 }
 
 void bind_errors(py::module_& module) {
@@ -99,6 +104,8 @@ PYBIND11_MODULE(_core, module) {
   module.def("has_cuda", &scalecom::torch::has_cuda);
   module.def("methods", &methods::names);
   module.def("options", &methods::describe);
+  module.def("check", [](const std::string& spec) { methods::make(spec); });
+  module.def("groups_of", &methods::groups_of);
   py::class_<Ddp, std::shared_ptr<Ddp>>(module, "Ddp")
       .def(py::init(&make_ddp))
       .def("register",

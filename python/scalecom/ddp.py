@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from datetime import timedelta
 from os import PathLike, fspath
 from typing import Any, Protocol
@@ -11,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from scalecom import _core
+from scalecom import _core, groups
 from scalecom.flops import count_on_first_forward
 
 _log = logging.getLogger("scalecom")
@@ -31,7 +32,8 @@ def register(
         ddp: A DistributedDataParallel module that has no communication hook yet.
         method: A method and its options, such as "scalecom,rate=100,beta=0.1,warmup=500", "dense" or
             "half,values=bf16". `scalecom.methods()` lists the methods, `scalecom.options(name)` what
-            each understands.
+            each understands. With "groups=node" or "groups=8", ranks of a host, or 8 in a row, take
+            their mean densely, and the method works between these groups.
         rates: How tensors get their rates: "uniform", "flops" (measured in the first step), "paper",
             or patterns of parameter names, "fc*:400;conv?.weight:25;embed*:dense". The same as the
             option `rates` of the method.
@@ -56,14 +58,17 @@ def register(
             "the model is on a GPU, and this scalecom was built without CUDA: it takes models on the CPU"
         )
     _check_no_hook(ddp)
-    group = _own_group(ddp.process_group, deadline)
-    core = _core.Ddp(spec, names, parameters, group, deadline.total_seconds())
+    group = groups.same_ranks(ddp.process_group, deadline)
+    levels = groups.divide(group, spec, deadline)
+    core = _core.Ddp(
+        spec, names, parameters, group, deadline.total_seconds(), levels.parts if levels else []
+    )
     core.register(ddp.reducer)
     if scaler is not None and scaler.is_enabled():
         core.follow_scale(_scale_of(scaler, parameters))
     if core.wants_flops():
         count_on_first_forward(ddp.module, names, core.set_flops)
-    state = State(core, names, parameters, group)
+    state = State(core, names, parameters, group, levels)
     state._announce()
     return state
 
@@ -78,12 +83,19 @@ class State:
     """What a method remembers, and what it has done. Made by `register`."""
 
     def __init__(
-        self, core: _core.Ddp, names: list[str], parameters: list[torch.Tensor], group: Any
+        self,
+        core: _core.Ddp,
+        names: list[str],
+        parameters: list[torch.Tensor],
+        group: Any,
+        levels: groups.Levels | None = None,
     ) -> None:
         self._core = core
         self._names = names
         self._sizes = {n: p.numel() for n, p in zip(names, parameters, strict=True)}
-        self._group = group  # which lives as long as this does
+        # Groups live as long as this does.
+        self._group = group
+        self._levels = levels
 
     @property
     def method(self) -> str:
@@ -107,10 +119,11 @@ class State:
         """This rank's memories, for torch.save or torch.distributed.checkpoint.
 
         Memories differ from rank to rank, so their keys begin with the rank's number; keep those of
-        all ranks.
+        all ranks. With groups, a rank's are its parts of its group's memory.
         """
         rank, world = dist.get_rank(self._group), dist.get_world_size(self._group)
         state: dict[str, Any] = {"method": self.method, "steps": self.steps, "world": world}
+        state[f"learner_of_rank{rank}"] = self._levels.learner if self._levels else rank
         for name, memory in self._core.memories().items():
             state[f"rank{rank}.{name}"] = memory
         return state
@@ -128,31 +141,49 @@ class State:
         for key in ("method", "steps", "world"):
             if key not in merged:
                 raise ValueError(f"this is no state of scalecom: it has no '{key}'")
-        former = int(merged["world"])
-        world, rank = dist.get_world_size(self._group), dist.get_rank(self._group)
-        ranks = [rank] if former == world else range(former)
-        memories = [self._memories_of(merged, r) for r in ranks]
-        mean = {
-            name: torch.stack([one[name] for one in memories]).mean(0) if len(memories) > 1 else own
-            for name, own in memories[0].items()
-        }
+        former, rank = int(merged["world"]), dist.get_rank(self._group)
+        if self._same_ranks(merged):
+            mean = self._memories_of(merged, [rank])
+        else:
+            learners: dict[int, list[int]] = {}
+            for other in range(former):
+                learners.setdefault(merged.get(f"learner_of_rank{other}", other), []).append(other)
+            memories = [join_parts(self._memories_of(merged, ranks)) for ranks in learners.values()]
+            mean = {
+                name: torch.stack([one[name] for one in memories]).mean(0) if len(memories) > 1 else own
+                for name, own in memories[0].items()
+            }
         self._core.restore(int(merged["steps"]), mean)
 
-    def _memories_of(self, merged: dict[str, Any], rank: int) -> dict[str, torch.Tensor]:
-        prefix = f"rank{rank}."
-        found = {k.removeprefix(prefix): v for k, v in merged.items() if k.startswith(prefix)}
-        if not found and int(merged["steps"]) > 0 and any(k.startswith("rank") for k in merged):
-            raise ValueError(
-                f"the memories of rank {rank} are missing: error feedback would be lost; give the "
-                f"states of all {merged['world']} ranks"
-            )
-        for name, memory in found.items():
+    def _same_ranks(self, merged: dict[str, Any]) -> bool:
+        """Whether this rank's own memories fit: as many ranks, divided alike."""
+        if int(merged["world"]) != dist.get_world_size(self._group):
+            return False
+        rank = dist.get_rank(self._group)
+        learner = self._levels.learner if self._levels else rank
+        return merged.get(f"learner_of_rank{rank}", rank) == learner and (
+            _core.groups_of(str(merged["method"])) is not None
+        ) == (self._levels is not None)
+
+    def _memories_of(self, merged: dict[str, Any], ranks: list[int]) -> dict[str, torch.Tensor]:
+        found: dict[str, torch.Tensor] = {}
+        for rank in ranks:
+            prefix = f"rank{rank}."
+            own = {k.removeprefix(prefix): v for k, v in merged.items() if k.startswith(prefix)}
+            if not own and int(merged["steps"]) > 0 and any(k.startswith("rank") for k in merged):
+                raise ValueError(
+                    f"the memories of rank {rank} are missing: error feedback would be lost; give the "
+                    f"states of all {merged['world']} ranks"
+                )
+            found.update(own)
+        for key, memory in found.items():
+            name, _, end = _part(key, memory)
             if name not in self._sizes:
                 raise ValueError(f"the state has a memory of '{name}', which this model has not")
-            if memory.numel() != self._sizes[name]:
+            if end > self._sizes[name] or (key == name and end != self._sizes[name]):
                 raise ValueError(
                     f"parameter '{name}' has {self._sizes[name]} elements and its memory "
-                    f"{memory.numel()}: this is the state of another model"
+                    f"{end}: this is the state of another model"
                 )
         return found
 
@@ -165,34 +196,41 @@ class State:
         self._core.load(fspath(folder))
 
     def stats(self) -> dict[str, float]:
-        """Bytes that this rank has sent and received, what dense float32 gradients would have sent, and
-        the norm of the memory."""
-        traffic = self._core.traffic().values()
-        sent, received = sum(t[0] for t in traffic), sum(t[1] for t in traffic)
-        world = dist.get_world_size(self._group)
-        dense = self.steps * 4 * sum(self._sizes.values()) * 2 * (world - 1) / world
+        """Bytes that this rank has sent and received, of which with groups those between them count, how
+        many times more dense float32 gradients would have sent, and the norm of its memory."""
+        sent, received = self._core.traffic()["between"]
+        learners = self._levels.learners if self._levels else dist.get_world_size(self._group)
+        members = dist.get_world_size(self._group) // learners
+        dense = self.steps * 4 * sum(self._sizes.values()) * 2 * (learners - 1) / learners / members
         squares = sum(float(m.double().square().sum()) for m in self._core.memories().values())
         return {
             "steps": self.steps,
             "bytes_sent": sent,
             "bytes_received": received,
+            "bytes_inside": self._core.traffic()["inside"][0],
             "effective_rate": dense / sent if sent else float("nan"),
             "memory_norm": squares**0.5,
         }
 
     def similarity(self) -> float:
-        """The mean cosine of the memories of each two ranks: 1 where they point the same way, 0 where
-        they have nothing to do with one another. Every rank calls it; it sends as much as a dense
-        step."""
-        world = dist.get_world_size(self._group)
+        """The mean cosine of the memories of each two learners: 1 where they point the same way, 0
+        where they have nothing to do with one another. Every rank calls it; it sends as much as a
+        dense step."""
+        learners = self._levels.learners if self._levels else dist.get_world_size(self._group)
+        if learners == 1:
+            return 1.0
         memories = self._core.memories()
         own = torch.cat([memories[n] for n in sorted(memories)]) if memories else torch.zeros(1)
-        norm = own.norm()
+        norm = self._sum_inside(own.square().sum()).sqrt()
         together = own / norm if norm > 0 else own
-        dist.all_reduce(together, group=self._group)
-        if world == 1:
-            return 1.0
-        return (float(together.double().square().sum()) - world) / (world * (world - 1))
+        dist.all_reduce(together, group=self._levels.between if self._levels else self._group)
+        length = float(self._sum_inside(together.double().square().sum()))
+        return (length - learners) / (learners * (learners - 1))
+
+    def _sum_inside(self, number: torch.Tensor) -> torch.Tensor:
+        if self._levels:
+            dist.all_reduce(number, group=self._levels.inside)
+        return number
 
     def write(self, writer: Writer, step: int | None = None) -> None:
         """Gives stats() to a TensorBoard SummaryWriter, or to anything that has its add_scalar()."""
@@ -216,6 +254,21 @@ class State:
         )
 
 
+def _part(key: str, memory: torch.Tensor) -> tuple[str, int, int]:
+    """A memory's tensor, and its first element there and the one after its last."""
+    match = re.fullmatch(r"(.*)\[(\d+):(\d+)\]", key)
+    return (match[1], int(match[2]), int(match[3])) if match else (key, 0, memory.numel())
+
+
+def join_parts(memories: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Memories of whole tensors, of such parts."""
+    parts: dict[str, list[tuple[int, torch.Tensor]]] = {}
+    for key, memory in memories.items():
+        name, first, _ = _part(key, memory)
+        parts.setdefault(name, []).append((first, memory.flatten()))
+    return {name: torch.cat([m for _, m in sorted(some, key=lambda p: p[0])]) for name, some in parts.items()}
+
+
 def _trained_parameters(ddp: DistributedDataParallel) -> tuple[list[str], list[torch.Tensor]]:
     ignored = getattr(ddp, "parameters_to_ignore", set())
     named = [
@@ -224,18 +277,6 @@ def _trained_parameters(ddp: DistributedDataParallel) -> tuple[list[str], list[t
         if p.requires_grad and name not in ignored
     ]
     return [name for name, _ in named], [p for _, p in named]
-
-
-def _own_group(group: Any, deadline: timedelta) -> Any:
-    """The same ranks once more, so that nobody else's calls get between ours."""
-    ranks = dist.get_process_group_ranks(group)
-    backend = dist.get_backend(group)
-    if backend == "nccl":
-        backend = "cpu:gloo,cuda:nccl"  # what the ranks agree on is in host memory
-    local = len(ranks) != dist.get_world_size()
-    return dist.new_group(
-        ranks, timeout=deadline, backend=backend, use_local_synchronization=local
-    )
 
 
 def _scale_of(scaler: torch.amp.GradScaler, parameters: list[torch.Tensor]) -> torch.Tensor:

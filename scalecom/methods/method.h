@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -185,7 +186,9 @@ class Method {
 /// UsageError for an unknown name, key or value, with what is allowed.
 std::unique_ptr<Method> make(const std::string& spec);
 
-/// A spec without its groups: how the ranks are divided, not what a learner does.
+/// The groups= of a spec, or nothing, and the spec without: how the ranks are divided, not what a
+/// learner does.
+std::optional<std::string> groups_of(const std::string& spec);
 std::string without_groups(const std::string& spec);
 
 /// The names that make() knows, and what each understands.

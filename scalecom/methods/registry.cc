@@ -56,6 +56,13 @@ std::unique_ptr<Method> make(const std::string& spec) {
   return groups::make(entry.make(options), grouping);
 }
 
+std::optional<std::string> groups_of(const std::string& spec) {
+  core::OptionString options = core::OptionString::parse(spec);
+  const auto groups = find_groups(options);
+  if (groups == options.settings.end()) return std::nullopt;
+  return groups->second;
+}
+
 std::string without_groups(const std::string& spec) {
   core::OptionString options = core::OptionString::parse(spec);
   const auto groups = find_groups(options);

@@ -1,8 +1,10 @@
 #include "scalecom/torch/process_group.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "scalecom/comm/arguments.h"
+#include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/torch/first_line.h"
@@ -17,8 +19,9 @@ using Work = c10::intrusive_ptr<c10d::Work>;
 class GroupCommunicator final : public comm::Communicator {
  public:
   GroupCommunicator(c10::intrusive_ptr<c10d::ProcessGroup> group,
-                    std::chrono::milliseconds deadline)
+                    std::chrono::milliseconds deadline, std::vector<GroupPart> parts)
       : group_(std::move(group)),
+        parts_(std::move(parts)),
         arguments_(group_->getRank(), group_->getSize()),
         deadline_(comm::checked_deadline(deadline)) {}
 
@@ -80,11 +83,7 @@ class GroupCommunicator final : public comm::Communicator {
     });
   }
 
-  std::unique_ptr<comm::Communicator> split(int /*color*/, int /*key*/) override {
-    throw core::UsageError(
-        "[split] a torch process group is not split here; make another one with "
-        "torch.distributed.new_group()");
-  }
+  std::unique_ptr<comm::Communicator> split(int color, int key) override;
 
   std::chrono::milliseconds deadline() const override { return deadline_; }
   void set_deadline(std::chrono::milliseconds deadline) override {
@@ -117,6 +116,7 @@ class GroupCommunicator final : public comm::Communicator {
            const Start& start);
 
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  std::vector<GroupPart> parts_;
   comm::Arguments arguments_;
   std::chrono::milliseconds deadline_;
   comm::Counters counters_;
@@ -139,9 +139,43 @@ void GroupCommunicator::run(Fabric::Call call, std::span<const std::byte> data,
   }
 }
 
-// Every rank's share goes to its owner.
+std::unique_ptr<comm::Communicator> GroupCommunicator::split(int color, int key) {
+  struct Wish {
+    int color;
+    int key;
+  };
+  const comm::Counters before = counters_;
+  const std::vector<Wish> wishes = comm::gather(*this, Wish{color, key});
+  counters_ = before;  // it is no traffic of the caller's
+  std::vector<int> members;
+  for (int r = 0; r < size(); ++r) {
+    if (wishes[static_cast<std::size_t>(r)].color == color) members.push_back(r);
+  }
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+    return wishes[static_cast<std::size_t>(a)].key < wishes[static_cast<std::size_t>(b)].key;
+  });
+  for (const GroupPart& part : parts_) {
+    if (part.ranks == members) return make_communicator(part.group, deadline_);
+  }
+  throw core::UsageError(
+      core::concat("[split] there is no process group of ", comm::rank_list(members),
+                   "; make it with torch.distributed.new_group() and give it to the communicator"));
+}
+
+// Every rank's share goes to its owner. gloo has no call for it.
 void GroupCommunicator::reduce_scatter(std::span<float> data, const core::Stream& stream) {
   const auto floats = static_cast<std::int64_t>(data.size());
+  counters_[comm::Call::kReduceScatter] += comm::reduce_scatter_traffic(floats, size(), rank());
+  if (stream.device().is_cuda() && floats % size() == 0) {
+    run(Fabric::Call::kReduceScatter, std::as_bytes(data), stream, [&] {
+      at::Tensor share = view(comm::part(data, comm::share(floats, size(), rank())), stream);
+      at::Tensor whole = view(data, stream);
+      c10d::ReduceScatterOptions options;
+      options.timeout = deadline_;
+      return group_->_reduce_scatter_base(share, whole, options);
+    });
+    return;
+  }
   for (int r = 0; r < size(); ++r) {
     const auto share = comm::part(data, comm::share(floats, size(), r));
     run(Fabric::Call::kReduceScatter, std::as_bytes(share), stream, [&] {
@@ -152,10 +186,9 @@ void GroupCommunicator::reduce_scatter(std::span<float> data, const core::Stream
       return group_->reduce(tensors, options);
     });
   }
-  counters_[comm::Call::kReduceScatter] += comm::reduce_scatter_traffic(floats, size(), rank());
 }
 
-// As broadcasts: sizes may differ, and not every backend can gather those.
+// As broadcasts, unless all sizes are the same: not every backend can gather others.
 void GroupCommunicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                                    std::span<const std::int64_t> sizes,
                                    const core::Stream& stream) {
@@ -166,14 +199,26 @@ void GroupCommunicator::all_gather(std::span<const std::byte> mine, std::span<st
     places.push_back(comm::part(all, begin, size));
     begin += size;
   }
+  counters_[comm::Call::kAllGather] += comm::all_gather_traffic(
+      static_cast<std::int64_t>(mine.size()), static_cast<std::int64_t>(all.size()), size());
   const auto own = places[static_cast<std::size_t>(rank())];
   if (own.data() != mine.data()) copy(own, mine, stream);
+  const bool equal = std::all_of(sizes.begin(), sizes.end(),
+                                 [&](std::int64_t size) { return size == sizes.front(); });
+  if (stream.device().is_cuda() && equal) {
+    run(Fabric::Call::kAllGather, all, stream, [&] {
+      at::Tensor gathered = view(all, stream);
+      at::Tensor given = view(own, stream);
+      c10d::AllgatherOptions options;
+      options.timeout = deadline_;
+      return group_->_allgather_base(gathered, given, options);
+    });
+    return;
+  }
   for (int r = 0; r < size(); ++r) {
     const auto place = places[static_cast<std::size_t>(r)];
     run(Fabric::Call::kAllGather, place, stream, [&] { return start_broadcast(place, r, stream); });
   }
-  counters_[comm::Call::kAllGather] += comm::all_gather_traffic(
-      static_cast<std::int64_t>(mine.size()), static_cast<std::int64_t>(all.size()), size());
 }
 
 void GroupCommunicator::all_to_all(std::span<const std::byte> out,
@@ -205,8 +250,9 @@ void GroupCommunicator::all_to_all(std::span<const std::byte> out,
 }  // namespace
 
 std::unique_ptr<comm::Communicator> make_communicator(c10::intrusive_ptr<c10d::ProcessGroup> group,
-                                                      std::chrono::milliseconds deadline) {
-  return std::make_unique<GroupCommunicator>(std::move(group), deadline);
+                                                      std::chrono::milliseconds deadline,
+                                                      std::vector<GroupPart> parts) {
+  return std::make_unique<GroupCommunicator>(std::move(group), deadline, std::move(parts));
 }
 
 }  // namespace scalecom::torch

@@ -1,0 +1,136 @@
+"""groups=: dense inside, the method between groups of ranks."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import scalecom
+import torch
+from models import batch, flat, network, train
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+ROW = "scalecom,rate=10,beta=0.5,check=conserve"
+
+
+def _mean_of_group(rank: int, _size: int, method: str, steps: int) -> torch.Tensor:
+    """One learner a group, with the batches of both of its ranks."""
+    ddp = DistributedDataParallel(network(), bucket_cap_mb=0.1)
+    scalecom.register(ddp, method)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    for step in range(steps):
+        optimizer.zero_grad()
+        both = [batch(2 * rank + member, step % 4) for member in range(2)]
+        inputs, labels = (torch.cat(parts) for parts in zip(*both, strict=True))
+        nn.functional.cross_entropy(ddp(inputs), labels).backward()
+        optimizer.step()
+    return flat(ddp.module.parameters())
+
+
+def _train(rank: int, _size: int, method: str, steps: int) -> torch.Tensor:
+    return train(rank, method, steps)[0]
+
+
+@pytest.mark.parametrize("method", ["scalecom,rate=10,beta=0.5", "dense", "half,values=bf16"])
+def test_groups_are_learners(world, method: str) -> None:
+    grouped = world(4).run(_train, f"{method},groups=2", 6)
+    learners = world(2).run(_mean_of_group, method, 6)
+    for weights in grouped:
+        assert torch.equal(weights, grouped[0])
+    torch.testing.assert_close(grouped[0], learners[0], rtol=1e-3, atol=1e-4)
+
+
+def test_dense_groups_are_dense(world) -> None:
+    grouped = world(4).run(_train, "dense,groups=2", 6)
+    plain = world(4).run(_train, "dense", 6)
+    torch.testing.assert_close(grouped[0], plain[0])
+
+
+def _by_host(rank: int, _size: int) -> tuple[torch.Tensor, float, dict[str, float]]:
+    os.environ["SCALECOM_NODE"] = f"host{rank // 2}"
+    try:
+        weights, state, _ = train(rank, f"{ROW},groups=node", 4)
+        return weights, state.similarity(), state.stats()
+    finally:
+        del os.environ["SCALECOM_NODE"]
+
+
+def test_by_host(world) -> None:
+    by_host = world(4).run(_by_host)
+    by_number = world(4).run(_train, f"{ROW},groups=2", 4)
+    for (weights, similarity, stats), other in zip(by_host, by_number, strict=True):
+        assert torch.equal(weights, other)
+        assert -1 <= similarity <= 1
+        assert similarity == pytest.approx(by_host[0][1])
+        assert stats["bytes_inside"] > stats["bytes_sent"] > 0
+
+
+def _save(rank: int, _size: int, method: str) -> dict:
+    _, state, _ = train(rank, method, 3)
+    return state.state_dict()
+
+
+def _resume(rank: int, _size: int, method: str, states: list[dict]) -> tuple[torch.Tensor, int]:
+    """What is still to be sent, as the first learner has it."""
+    ddp = DistributedDataParallel(network(), bucket_cap_mb=0.1)
+    state = scalecom.register(ddp, method)
+    state.load_state_dict(*states)
+    memory = state.state_dict()
+    nn.functional.cross_entropy(ddp(batch(rank, 0)[0]), batch(rank, 0)[1]).backward()
+    return memory["rank%d.5.weight" % rank], state.steps
+
+
+def test_state_moves_to_other_groups(world) -> None:
+    states = world(4).run(_save, f"{ROW},groups=2")
+    first, second = (
+        torch.cat([s[k] for s in sorted(pair, key=lambda s: _first(s)) for k in s if ".5.weight[" in k])
+        for pair in (states[:2], states[2:])
+    )
+    for size, method in [(2, ROW), (4, f"{ROW},groups=4"), (3, f"{ROW},groups=1")]:
+        for memory, steps in world(size).run(_resume, method, states):
+            assert steps == 4
+            torch.testing.assert_close(memory, (first + second) / 2)
+
+
+def _first(state: dict) -> int:
+    return next(int(k.split("[")[1].split(":")[0]) for k in state if ".5.weight[" in k)
+
+
+def _go_on(rank: int, _size: int, split: bool) -> torch.Tensor:
+    ddp = DistributedDataParallel(network(), bucket_cap_mb=0.1)
+    state = scalecom.register(ddp, f"{ROW},groups=2")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    for step in range(6):
+        if split and step == 3:
+            state.load_state_dict(state.state_dict())
+        optimizer.zero_grad()
+        inputs, labels = batch(rank, step)
+        nn.functional.cross_entropy(ddp(inputs), labels).backward()
+        optimizer.step()
+    return flat(ddp.module.parameters())
+
+
+def test_the_same_groups_go_on_bit_for_bit(world) -> None:
+    assert torch.equal(world(4).run(_go_on, True)[0], world(4).run(_go_on, False)[0])
+
+
+def _register(rank: int, _size: int, methods: list[str]) -> None:
+    scalecom.register(DistributedDataParallel(network()), methods[rank % len(methods)])
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        (["scalecom,groups=3"], "4 ranks do not divide into groups of 3"),
+        (["scalecom,groups=2", "scalecom,groups=4"], "rank 0 has groups=2 and rank 1 has groups=4"),
+        (["scalecom,groups=2", "scalecom"], "rank 1 has groups=None"),
+        (["scalecom,groups=-1"], "groups=-1 is not allowed"),
+        (["scalecom,groups=2,select=exact"], "whole bucket"),
+        (["scalecom,groups=2", "scalecom,groups=2,beta=7"], "beta"),
+    ],
+)
+def test_bad_input(world, methods: list[str], message: str) -> None:
+    for error in world(4).errors(_register, methods):
+        assert isinstance(error, ValueError)
+        assert message in str(error)
