@@ -204,7 +204,7 @@ __device__ void scatter(const Pass& pass, float factor) {
 }
 
 template <typename Type>
-__global__ void __launch_bounds__(Policy::kThreads)
+__global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerProcessor)
     finish_kernel(const __grid_constant__ Pass pass, float factor) {
   State* d_state = pass.tables.d_state;
   const bool flagged = flag(pass) != 0.0F;

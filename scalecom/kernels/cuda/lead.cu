@@ -76,7 +76,7 @@ __device__ void lead_chunks(const Pass& pass, const Tile& tile, Stage& stage,
   const auto chunks = static_cast<int>(tile.items);
   const int lanes = lanes_a_chunk(chunks);
   const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const int turns = (chunk / lanes) % 2 == 0 ? 1 : 0;
+  const int turns = lanes < kWarp && (chunk / lanes) % 2 == 0 ? 1 : 0;
   for (int base = 0; base < chunks; base += Policy::kThreads / lanes) {
     const int c = base + static_cast<int>(threadIdx.x) / lanes;
     const bool mine = c < chunks && named.contains(tile.first_chunk + c);

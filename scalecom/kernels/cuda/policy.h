@@ -14,18 +14,22 @@ struct FirstPass {
   /// Vectors of each array that a thread has in flight.
   static constexpr int kUnroll = 2;
   /// Elements that a tile of whole chunks comes close to.
-  static constexpr int kTileElements = 4096;
+  static constexpr int kTileElements = 5120;
   /// Chunks of a tile come in this number, so that their offsets fill whole bytes whatever their
   /// bits are, and a tile begins at a vector's boundary where its tensor does.
   static constexpr int kTileStep = 8;
   static constexpr int kMostTileChunks = 1024;
+  /// Tiles begin at a multiple of this many elements where chunks are short enough: a cache line of
+  /// any gradient, so that no two blocks share one.
+  static constexpr int kLineElements = 64;
   /// Longer chunks are cut over several blocks.
   static constexpr std::int64_t kLongestChunk = 1024;
   /// Elements of a tile that knows no chunks: a word of 32 bits for each thread, in bitmaps.
   static constexpr int kRunElements = 32 * kThreads;
-  /// Of any tile: one of whole chunks is off its number by half a step at most.
+  /// Of any tile: one of whole chunks is one step of the longest, or off its number by a third.
   static constexpr int kMostTileElements = kRunElements;
-  static_assert(kTileElements + kTileStep * kLongestChunk / 2 <= kMostTileElements);
+  static_assert(kTileStep * kLongestChunk <= kMostTileElements);
+  static_assert(kTileElements / 3 * 4 <= kMostTileElements);
 };
 
 /// The largest entries of a chunk too long for a tile, by a block.
@@ -61,7 +65,7 @@ struct Items {
 /// Zero and scatter, by blocks that stay for several tiles.
 struct Finish {
   static constexpr int kThreads = 256;
-  static constexpr int kBlocksPerProcessor = 5;
+  static constexpr int kBlocksPerProcessor = 6;
 };
 
 struct Elementwise {

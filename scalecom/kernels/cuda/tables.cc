@@ -39,12 +39,15 @@ std::int64_t packed_bytes(const layout::Cut& cut) {
   return (cut.kept() * bits + 7) / 8;
 }
 
-// As near to the policy's number of elements as whole steps of chunks come.
+// As near to the policy's number of elements as whole steps of chunks come. Steps are of whole
+// cache lines where several fit into a tile.
 std::int64_t chunks_of_tile(std::int64_t chunk) {
-  const std::int64_t step = Policy::kTileStep * chunk;
-  const std::int64_t steps = (Policy::kTileElements + step / 2) / step;
-  return std::clamp<std::int64_t>(steps * Policy::kTileStep, Policy::kTileStep,
-                                  Policy::kMostTileChunks);
+  std::int64_t step = Policy::kTileStep;
+  while (step * chunk % Policy::kLineElements != 0 && 2 * step * chunk <= Policy::kTileElements) {
+    step *= 2;
+  }
+  const std::int64_t steps = (Policy::kTileElements + step * chunk / 2) / (step * chunk);
+  return std::clamp<std::int64_t>(steps * step, Policy::kTileStep, Policy::kMostTileChunks);
 }
 
 }  // namespace
