@@ -1,190 +1,270 @@
-#include <cub/block/block_scan.cuh>
+#include <cub/block/block_reduce.cuh>
 
 #include "scalecom/kernels/cuda/grid.cuh"
 #include "scalecom/kernels/cuda/policy.h"
 #include "scalecom/kernels/cuda/radix.cuh"
-#include "scalecom/kernels/cuda/sift.cuh"
+#include "scalecom/kernels/cuda/tile.cuh"
 
-// The passes of an exact selection over its bitmaps. They read the keys that are still in doubt,
-// few unless many are equal, and no others.
+// What an exact selection does with its candidates: those in the list where that is complete,
+// otherwise all entries.
 namespace scalecom::kernels::cuda {
 namespace {
 
 using Policy = policy::Exact;
-constexpr int kThreads = Policy::kWordThreads;
-constexpr int kThirdBins = 1 << Policy::kThirdBits;
+constexpr int kTakeThreads = Policy::kTakeThreads;
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffffU;
-static_assert(kTileWords == kThreads, "a word a thread where a block takes a tile");
+constexpr int kNextBins = 1 << Policy::kNextBits;
+static_assert(Policy::kFirstBits + 2 * Policy::kNextBits == 31);
 
-// Settles what it can of the entries in doubt: those whose bits from `shift` on are over the
-// threshold's are marked above, those under it no more; same(key) is called for the rest.
-template <typename Type, typename Same>
-__device__ void sort_out(const Pass& pass, const WarpTile& where, int shift,
-                         std::uint32_t threshold, Same same) {
+// Calls visit(key) for the keys of all candidates.
+template <typename Type, typename Visit>
+__device__ void visit_candidates(const Pass& pass, Visit visit) {
   const Tables& tables = pass.tables;
-  sift<Type>(
-      pass, where,
-      [&](std::uint32_t key) {
-        const std::uint32_t bits = key >> shift;
-        if (bits == threshold) same(key);
-        return bits == threshold  ? Verdict::kSame
-               : bits > threshold ? Verdict::kAbove
-                                  : Verdict::kUnder;
-      },
-      [&](std::int64_t word, std::uint32_t marked, std::uint32_t above, std::uint32_t equal) {
-        if (equal != marked) tables.d_equal[word] = equal;
-        if (above != 0) tables.d_above[word] |= above;
-      });
+  if (tables.d_state->complete != 0) {
+    const std::int64_t listed = tables.d_state->listed;
+    const std::int64_t stride = std::int64_t{gridDim.x} * Policy::kThreads;
+#pragma unroll 4
+    for (std::int64_t i = std::int64_t{blockIdx.x} * Policy::kThreads + threadIdx.x; i < listed;
+         i += stride) {
+      visit(magnitude_bits(tables.list.d_u[i]));
+    }
+    return;
+  }
+  for (std::int64_t t = blockIdx.x; t < tables.tiles; t += gridDim.x) {
+    const Tile tile = tables.d_tiles[t];
+    const auto elements = static_cast<int>(tile.elements);
+    visit_tile<Type, false, Policy::kThreads, Policy::kUnroll>(
+        pass, tile, [&](int i, const auto& u) {
+          constexpr int kWidth = sizeof(u) / sizeof(u[0]);
+#pragma unroll
+          for (int e = 0; e < kWidth; ++e) {
+            if (i + e < elements) visit(magnitude_bits(u[e]));
+          }
+        });
+  }
 }
 
-__device__ WarpTile tile_of_warp() {
-  return WarpTile(std::int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp);
+// Makes the threshold's next bits certain. kRound: 1 or 2.
+template <typename Type, int kRound>
+__global__ void __launch_bounds__(Policy::kThreads)
+    exact_narrow_kernel(const __grid_constant__ Pass pass) {
+  constexpr int kShift = (2 - kRound) * Policy::kNextBits;
+  __shared__ std::uint32_t counts[kNextBins];
+  const Tables& tables = pass.tables;
+  const Threshold threshold = tables.d_state->threshold[kRound - 1];
+  BlockHistogram<kNextBins, Policy::kThreads> histogram(counts);
+  visit_candidates<Type>(pass, [&](std::uint32_t key) {
+    if (key >> (kShift + Policy::kNextBits) != threshold.bits) return;
+    histogram.add((key >> kShift) & (kNextBins - 1));
+  });
+  histogram.merge(tables);
+  find_in_last_block<kNextBins, Policy::kThreads>(tables, threshold.wanted, [&](Threshold within) {
+    tables.d_state->threshold[kRound] = {(threshold.bits << Policy::kNextBits) | within.bits,
+                                         within.wanted};
+  });
 }
 
-// Leaves in doubt what differs in the last bits at most, and counts it by those.
+struct Candidate {
+  std::uint32_t place = 0;
+  float u = 0;
+  float memory = 0;
+};
+
+// Those of a tile, by their places.
 template <typename Type>
-__global__ void __launch_bounds__(kThreads) exact_refine_kernel(const __grid_constant__ Pass pass) {
-  __shared__ std::uint32_t histogram[kThirdBins];
-  const Tables& tables = pass.tables;
-  const Threshold threshold = tables.d_state->threshold[1];
-  if (threadIdx.x < kThirdBins) histogram[threadIdx.x] = 0;
-  __syncthreads();
-  const WarpTile where = tile_of_warp();
-  if (where.number < tables.tiles && LaneWords(tables.d_equal, where.first_word).any()) {
-    sort_out<Type>(pass, where, Policy::kThirdBits, threshold.bits,
-                   [&](std::uint32_t key) { atomicAdd(&histogram[key & (kThirdBins - 1)], 1U); });
+class TileCandidates {
+ public:
+  __device__ TileCandidates(const Pass& pass, std::int64_t t)
+      : pass_(pass),
+        tile_(pass.tables.d_tiles[t]),
+        listed_(pass.tables.d_state->complete != 0),
+        segment_(listed_ ? pass.tables.d_segments[t] : Segment{0, tile_.elements}) {}
+
+  __device__ const Tile& tile() const { return tile_; }
+  __device__ std::uint32_t size() const { return segment_.count; }
+  __device__ float u(std::uint32_t i) const {
+    if (listed_) return pass_.tables.list.d_u[segment_.first + std::int64_t{i}];
+    return to_send(pass_, Type::load(gradient<Type>(pass_, tile_.grad)[i]), tile_.d_memory[i]);
   }
-  __syncthreads();
-  if (threadIdx.x < kThirdBins && histogram[threadIdx.x] != 0) {
-    atomicAdd(&tables.d_histogram[threadIdx.x], histogram[threadIdx.x]);
+  __device__ Candidate operator[](std::uint32_t i) const {
+    if (!listed_) return {i, u(i), tile_.d_memory[i]};
+    const std::int64_t at = segment_.first + std::int64_t{i};
+    return {pass_.tables.list.d_place[at], u(i), pass_.tables.list.d_memory[at]};
   }
-  if (!is_last_block(tables.d_state)) return;
-  const Threshold within = find_bin<kThirdBins, kThreads>(tables.d_histogram, threshold.wanted);
+
+ private:
+  const Pass& pass_;
+  Tile tile_;
+  bool listed_;
+  Segment segment_;
+};
+
+// How a key compares with the threshold, as a count.
+__device__ std::uint64_t counted(std::uint32_t key, std::uint32_t threshold) {
+  return counts_of(key > threshold ? 1 : 0, key == threshold ? 1 : 0);
+}
+
+__device__ std::uint64_t sum_of_lanes(std::uint64_t value) {
+#pragma unroll
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    value += __shfl_xor_sync(kAllLanes, value, distance);
+  }
+  return value;
+}
+
+// By the lanes of a warp.
+template <typename Type>
+__device__ std::uint64_t count_tile(const Pass& pass, std::int64_t t, std::uint32_t threshold) {
+  const TileCandidates<Type> candidates(pass, t);
+  std::uint64_t counts = 0;
+#pragma unroll 4
+  for (std::uint32_t i = threadIdx.x % kWarp; i < candidates.size(); i += kWarp) {
+    counts += counted(magnitude_bits(candidates.u(i)), threshold);
+  }
+  return sum_of_lanes(counts);
+}
+
+// What the blocks before this one have counted, `own` being what it has itself, in its first
+// thread. Waits for blocks that the device has started earlier.
+__device__ std::uint64_t counts_before_block(const Tables& tables, std::uint64_t own) {
+  using Reduce = cub::BlockReduce<std::uint64_t, kTakeThreads>;
+  __shared__ typename Reduce::TempStorage storage;
+  __shared__ std::uint64_t before;
   if (threadIdx.x == 0) {
-    tables.d_state->threshold[2] = {(threshold.bits << Policy::kThirdBits) | within.bits,
-                                    within.wanted};
+    tables.d_block_counts[blockIdx.x].counts = own;
+    __threadfence();
+    *static_cast<volatile std::uint32_t*>(&tables.d_block_counts[blockIdx.x].known) = 1;
   }
+  std::uint64_t counts = 0;
+  for (unsigned b = threadIdx.x; b < blockIdx.x; b += kTakeThreads) {
+    while (*static_cast<volatile std::uint32_t*>(&tables.d_block_counts[b].known) == 0) {
+    }
+    __threadfence();
+    counts += __ldcg(&tables.d_block_counts[b].counts);
+  }
+  counts = Reduce(storage).Sum(counts);
+  if (threadIdx.x == 0) before = counts;
   __syncthreads();
-  if (threadIdx.x < kThirdBins) tables.d_histogram[threadIdx.x] = 0;
+  return before;
 }
 
-// The tiles' counts become the counts before each tile.
-__device__ void scan_tile_counts(const Tables& tables) {
-  using Scan = cub::BlockScan<std::uint64_t, kThreads>;
-  __shared__ typename Scan::TempStorage storage;
-  constexpr int kItems = Policy::kScanItems;
-  std::uint64_t before = 0;
-  for (std::int64_t base = 0; base < tables.tiles; base += kThreads * kItems) {
-    std::uint64_t counts[kItems];
-    const std::int64_t first = base + std::int64_t{threadIdx.x} * kItems;
-#pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      counts[i] = first + i < tables.tiles ? __ldcg(&tables.d_tile_counts[first + i]) : 0;
-    }
-    std::uint64_t total = 0;
-    Scan(storage).ExclusiveSum(counts, counts, total);
-#pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      if (first + i < tables.tiles) tables.d_tile_counts[first + i] = before + counts[i];
-    }
-    before += total;
-    __syncthreads();
-  }
+__device__ void take_candidate(const Pass& pass, const Tile& tile, std::int64_t first_element,
+                               const Candidate& candidate, std::uint32_t item) {
+  const std::uint32_t position = tile.begin + candidate.place;
+  const float sent = rounded_to(pass.step.values, candidate.u);
+  pass.step.d_positions[item] = position;
+  pass.tables.d_absolute[item] = static_cast<std::uint32_t>(first_element + position);
+  pass.step.d_message[item] = sent;
+  pass.step.d_before[item] = candidate.memory;
+  tile.d_memory[candidate.place] = __fmaf_rn(-pass.step.filter.beta, sent, candidate.memory);
 }
 
-// Nothing is in doubt afterwards: `equal` marks the keys at the threshold.
+// Takes the entries of a tile above the threshold, and as many of those at it as are wanted, the
+// first ones; `before` is what was counted before the tile. By the lanes of a warp.
 template <typename Type>
-__global__ void __launch_bounds__(kThreads) exact_decide_kernel(const __grid_constant__ Pass pass) {
+__device__ void take_tile(const Pass& pass, std::int64_t t, Threshold threshold,
+                          std::uint64_t before) {
+  constexpr int kAtOnce = Policy::kTakeAtOnce;
   const Tables& tables = pass.tables;
-  const Threshold threshold = tables.d_state->threshold[2];
-  const WarpTile where = tile_of_warp();
-  if (where.number < tables.tiles) {
-    if (LaneWords(tables.d_equal, where.first_word).any()) {
-      sort_out<Type>(pass, where, 0, threshold.bits, [](std::uint32_t) {});
-    }
-    const unsigned above =
-        __reduce_add_sync(kAllLanes, LaneWords(tables.d_above, where.first_word).count());
-    const unsigned equal =
-        __reduce_add_sync(kAllLanes, LaneWords(tables.d_equal, where.first_word).count());
-    if (where.lane == 0) tables.d_tile_counts[where.number] = counts_of(above, equal);
-  }
-  if (is_last_block(tables.d_state)) scan_tile_counts(tables);
-}
-
-// Takes a tile's marked entries, and as many of those at the threshold as are still wanted: first
-// their places in the tile, in order, then a thread an entry.
-template <typename Type>
-__global__ void __launch_bounds__(kThreads) exact_take_kernel(const __grid_constant__ Pass pass) {
-  using Scan = cub::BlockScan<std::uint64_t, kThreads>;
-  __shared__ typename Scan::TempStorage storage;
-  __shared__ std::uint16_t places[32 * kTileWords];
-  const Tables& tables = pass.tables;
-  const std::uint32_t wanted = tables.d_state->threshold[2].wanted;
-  const std::int64_t word = std::int64_t{blockIdx.x} * kTileWords + threadIdx.x;
-  const std::uint64_t before_tile = tables.d_tile_counts[blockIdx.x];
-  const std::uint32_t above_bits = tables.d_above[word];
-  const std::uint32_t equal_bits = tables.d_equal[word];
-  const Tile tile = tables.d_tiles[blockIdx.x];
-  std::uint64_t before = 0;
-  std::uint64_t total = 0;
-  Scan(storage).ExclusiveSum(counts_of(__popc(above_bits), __popc(equal_bits)), before, total);
+  const TileCandidates<Type> candidates(pass, t);
+  const Tile& tile = candidates.tile();
+  const std::int64_t first_element = tables.d_parts[tile.part].first_element;
+  const unsigned lane = threadIdx.x % kWarp;
+  const unsigned lower_lanes = (1U << lane) - 1;
   // Items, as they come before a count of entries.
   const auto items_in = [&](std::uint64_t counts) {
-    return above_count(counts) + min(equal_count(counts), wanted);
+    return above_count(counts) + min(equal_count(counts), threshold.wanted);
   };
-  const std::uint32_t first_item = items_in(before_tile);
-  const std::uint32_t items = items_in(before_tile + total) - first_item;
-  std::uint64_t counts = before_tile + before;
-  for (std::uint32_t left = above_bits | equal_bits; left != 0; left &= left - 1) {
-    const int bit = __ffs(static_cast<int>(left)) - 1;
-    const bool above = ((above_bits >> bit) & 1U) != 0;
-    const std::uint64_t after = counts + (above ? counts_of(1, 0) : counts_of(0, 1));
-    if (items_in(after) > items_in(counts)) {
-      places[items_in(counts) - first_item] =
-          static_cast<std::uint16_t>(32 * static_cast<int>(threadIdx.x) + bit);
+  if (lane == 0) {
+    tables.d_tile_items[t] = items_in(before);
+    if (tile.begin == 0) tables.d_first_items[tile.part] = items_in(before);
+  }
+  for (std::uint32_t base = 0; base < candidates.size(); base += kAtOnce * kWarp) {
+    Candidate candidate[kAtOnce];
+    std::uint64_t own[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const std::uint32_t i = base + k * kWarp + lane;
+      own[k] = 0;
+      if (i >= candidates.size()) continue;
+      candidate[k] = candidates[i];
+      own[k] = counted(magnitude_bits(candidate[k].u), threshold.bits);
     }
-    counts = after;
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const unsigned above = __ballot_sync(kAllLanes, above_count(own[k]) != 0);
+      const unsigned equal = __ballot_sync(kAllLanes, equal_count(own[k]) != 0);
+      const std::uint64_t from =
+          before + counts_of(__popc(above & lower_lanes), __popc(equal & lower_lanes));
+      const std::uint32_t item = items_in(from);
+      if (items_in(from + own[k]) > item) {
+        take_candidate(pass, tile, first_element, candidate[k], item);
+      }
+      before += counts_of(__popc(above), __popc(equal));
+    }
   }
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    tables.d_tile_items[blockIdx.x] = first_item;
-    if (tile.begin == 0) tables.d_first_items[tile.part] = first_item;
+}
+
+// A warp a tile; a block has neighbouring ones.
+template <typename Type>
+__global__ void __launch_bounds__(kTakeThreads, Policy::kTakeBlocksPerProcessor)
+    exact_take_kernel(const __grid_constant__ Pass pass) {
+  constexpr int kWarps = kTakeThreads / kWarp;
+  __shared__ std::uint64_t shared[kWarps];
+  const Tables& tables = pass.tables;
+  const Threshold threshold = tables.d_state->threshold[2];
+  const auto warp = static_cast<int>(threadIdx.x) / kWarp;
+  const std::int64_t first = tables.tiles * blockIdx.x / gridDim.x;
+  const std::int64_t last = tables.tiles * (blockIdx.x + 1) / gridDim.x;
+  // The sum over the warps' values, and over those of the warps before this one.
+  const auto sum_warps = [&](std::uint64_t own, std::uint64_t* before) {
+    __syncthreads();
+    if (threadIdx.x % kWarp == 0) shared[warp] = own;
+    __syncthreads();
+    std::uint64_t sum = 0;
+    for (int w = 0; w < kWarps; ++w) {
+      if (w == warp) *before = sum;
+      sum += shared[w];
+    }
+    return sum;
+  };
+
+  std::uint64_t own = 0;
+  for (std::int64_t t = first + warp; t < last; t += kWarps) {
+    const std::uint64_t counts = count_tile<Type>(pass, t, threshold.bits);
+    if (threadIdx.x % kWarp == 0) tables.d_tile_counts[t] = counts;
+    own += counts;
   }
-  const auto* d_grad = gradient<Type>(pass, tile.grad) - tile.begin;
-  const auto first_element = static_cast<std::uint32_t>(tables.d_parts[tile.part].first_element);
-  for (std::uint32_t i = threadIdx.x; i < items; i += kThreads) {
-    const std::uint32_t position = tile.begin + places[i];
-    take_entry<Type>(pass, d_grad, tile.d_memory - tile.begin, first_item + i, position);
-    tables.d_absolute[first_item + i] = first_element + position;
+  std::uint64_t before_warp = 0;
+  std::uint64_t before = counts_before_block(tables, sum_warps(own, &before_warp));
+  for (std::int64_t base = first; base < last; base += kWarps) {
+    const std::int64_t t = base + warp;
+    const std::uint64_t in_warps = sum_warps(t < last ? tables.d_tile_counts[t] : 0, &before_warp);
+    if (t < last) take_tile<Type>(pass, t, threshold, before + before_warp);
+    before += in_warps;
   }
 }
 
 }  // namespace
 
-void launch_exact_refine(const Pass& pass, cudaStream_t stream) {
+void launch_exact_narrow(const Pass& pass, cudaStream_t stream) {
   if (pass.tables.tiles == 0) return;
+  const unsigned blocks = resident_blocks(pass.tables.tiles, Policy::kNarrowBlocksPerProcessor);
   with_type(pass.step.dtype, [&](auto type) {
-    exact_refine_kernel<decltype(type)>
-        <<<blocks_for(pass.tables.tiles, kThreads / kWarp), kThreads, 0, stream>>>(pass);
+    using Type = decltype(type);
+    exact_narrow_kernel<Type, 1><<<blocks, Policy::kThreads, 0, stream>>>(pass);
+    exact_narrow_kernel<Type, 2><<<blocks, Policy::kThreads, 0, stream>>>(pass);
   });
-  core::cuda::check(cudaGetLastError(), "exact_refine");
-}
-
-void launch_exact_decide(const Pass& pass, cudaStream_t stream) {
-  if (pass.tables.tiles == 0) return;
-  with_type(pass.step.dtype, [&](auto type) {
-    exact_decide_kernel<decltype(type)>
-        <<<blocks_for(pass.tables.tiles, kThreads / kWarp), kThreads, 0, stream>>>(pass);
-  });
-  core::cuda::check(cudaGetLastError(), "exact_decide");
+  core::cuda::check(cudaGetLastError(), "exact_narrow");
 }
 
 void launch_exact_take(const Pass& pass, cudaStream_t stream) {
   if (pass.tables.tiles == 0) return;
+  const unsigned blocks = std::min<unsigned>(
+      resident_blocks(pass.tables.tiles, Policy::kTakeBlocksPerProcessor), Policy::kMostTakeBlocks);
   with_type(pass.step.dtype, [&](auto type) {
-    exact_take_kernel<decltype(type)>
-        <<<blocks_for(pass.tables.tiles, 1), kThreads, 0, stream>>>(pass);
+    exact_take_kernel<decltype(type)><<<blocks, kTakeThreads, 0, stream>>>(pass);
   });
   core::cuda::check(cudaGetLastError(), "exact_take");
 }

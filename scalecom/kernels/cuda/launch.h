@@ -4,8 +4,8 @@
 
 #include "scalecom/kernels/cuda/tables.h"
 
-/// What step.cc puts on streams: every function here launches one kernel, or none where there is
-/// nothing to do.
+/// What step.cc puts on streams: every function here launches one kernel if it says nothing else,
+/// or none where there is nothing to do.
 namespace scalecom::kernels::cuda {
 
 /// A step as kernels take it, by value.
@@ -38,12 +38,11 @@ void launch_top(const Pass& pass, cudaStream_t stream);
 /// Those of long chunks.
 void launch_long_top(const Pass& pass, cudaStream_t stream);
 
-/// The passes of an exact selection, in their order: accumulate and count; read once more, mark
-/// what is certain; look twice at what is not; take.
-void launch_exact_count(const Pass& pass, cudaStream_t stream);
-void launch_exact_mark(const Pass& pass, cudaStream_t stream);
-void launch_exact_refine(const Pass& pass, cudaStream_t stream);
-void launch_exact_decide(const Pass& pass, cudaStream_t stream);
+/// An exact selection, in this order: guess the threshold; accumulate, count keys and list
+/// candidates; narrow the threshold down, which is two kernels; take.
+void launch_exact_guess(const Pass& pass, cudaStream_t stream);
+void launch_exact_list(const Pass& pass, cudaStream_t stream);
+void launch_exact_narrow(const Pass& pass, cudaStream_t stream);
 void launch_exact_take(const Pass& pass, cudaStream_t stream);
 
 /// Packs the offsets of the items that this rank named.

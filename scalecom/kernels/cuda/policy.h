@@ -24,8 +24,8 @@ struct FirstPass {
   static constexpr int kLineElements = 64;
   /// Longer chunks are cut over several blocks.
   static constexpr std::int64_t kLongestChunk = 1024;
-  /// Elements of a tile that knows no chunks: a word of 32 bits for each thread, in bitmaps.
-  static constexpr int kRunElements = 32 * kThreads;
+  /// Elements of a tile that knows no chunks.
+  static constexpr int kRunElements = 8192;
   /// Of any tile: one of whole chunks is one step of the longest, or off its number by a third.
   static constexpr int kMostTileElements = kRunElements;
   static_assert(kTileStep * kLongestChunk <= kMostTileElements);
@@ -40,21 +40,30 @@ struct LongTop {
   static constexpr int kNextBits = 10;
 };
 
-/// The passes of an exact selection, and the bits of a key that each makes certain.
+/// The passes of an exact selection.
 struct Exact {
+  /// Of the 31 bits of a key: those that the pass over the data makes certain, and each after it.
+  static constexpr int kFirstBits = 13;
+  static constexpr int kNextBits = 9;
   static constexpr int kThreads = 512;
   static constexpr int kBlocksPerProcessor = 3;
   static constexpr int kUnroll = 2;
-  static constexpr int kFirstBits = 13;
-  static constexpr int kSecondBits = 12;
-  static constexpr int kThirdBits = 6;
-  /// Of the kernels that look at bitmaps.
-  static constexpr int kWordThreads = FirstPass::kThreads;
-  static constexpr int kScanItems = 8;
-  /// The first pass marks keys from so many bins under the last step's threshold on, and the second
-  /// looks at those alone where the guess was right and they are at most one element in so many.
-  static constexpr std::uint32_t kGuessMargin = 2;
-  static constexpr std::int64_t kMarkedOneIn = 16;
+  /// A thread looks at an entry to guess the threshold's upper bits. The guess is to be too high
+  /// once in millions of steps, so it lies so many standard deviations below what is expected.
+  static constexpr int kGuessThreads = 1024;
+  static constexpr int kGuessBlocks = 16;
+  static constexpr int kGuessBits = 19;
+  static constexpr float kGuessDeviations = 5.0F;
+  /// Room for candidates: the items, one more in so many of them, and one element in so many.
+  static constexpr std::int64_t kListedMoreOneIn = 4;
+  static constexpr std::int64_t kListedOneIn = 128;
+  /// Of the passes over candidates.
+  static constexpr int kNarrowBlocksPerProcessor = 1;
+  static constexpr int kTakeThreads = 512;
+  static constexpr int kTakeBlocksPerProcessor = 2;
+  /// Candidates that a lane has under way.
+  static constexpr int kTakeAtOnce = 4;
+  static constexpr int kMostTakeBlocks = 1024;
 };
 
 /// A thread an item, or a byte of packed offsets.

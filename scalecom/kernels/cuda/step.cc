@@ -51,10 +51,9 @@ void lead_top(const Pass& pass, cudaStream_t stream) {
 }
 
 void lead_exact(const Pass& pass, cudaStream_t stream) {
-  launch_exact_count(pass, stream);
-  launch_exact_mark(pass, stream);
-  launch_exact_refine(pass, stream);
-  launch_exact_decide(pass, stream);
+  launch_exact_guess(pass, stream);
+  launch_exact_list(pass, stream);
+  launch_exact_narrow(pass, stream);
   launch_exact_take(pass, stream);
   launch_exact_pack(pass, stream);
 }
@@ -72,8 +71,7 @@ Bucket::Bucket(const Shape& shape, void* d_scratch, const core::Stream& stream) 
   const HostTables host(shape);
   std::int64_t bytes = 0;
   tables_ = std::make_shared<const Tables>(host.place(d_scratch, &bytes));
-  // Kernels leave the state and the histogram as they found them, and write no bits past a tile's
-  // end.
+  // Kernels leave the state and the histogram as they found them.
   core::cuda::set_zero(d_scratch, bytes, stream);
   if (tables_->kind == Kind::kExact) {
     upload(std::vector<std::int64_t>{tables_->items}, tables_->d_tile_items + tables_->tiles,

@@ -50,6 +50,14 @@ std::int64_t chunks_of_tile(std::int64_t chunk) {
   return std::clamp<std::int64_t>(steps * step, Policy::kTileStep, Policy::kMostTileChunks);
 }
 
+// Of an exact selection. A short list costs little.
+std::int64_t list_capacity(std::int64_t elements, std::int64_t items) {
+  using Exact = policy::Exact;
+  return std::min(elements,
+                  items + items / Exact::kListedMoreOneIn +
+                      std::max<std::int64_t>(Policy::kRunElements, elements / Exact::kListedOneIn));
+}
+
 }  // namespace
 
 HostTables::HostTables(const Shape& shape) {
@@ -66,6 +74,7 @@ HostTables::HostTables(const Shape& shape) {
   if (sizes.kind == Kind::kExact && sizes.compressed_elements > 0) {
     sizes.packed_bytes =
         packed_bytes({sizes.compressed_elements, sizes.compressed_elements, sizes.items, 0});
+    sizes.list_capacity = list_capacity(sizes.compressed_elements, sizes.items);
   }
 }
 
@@ -147,10 +156,6 @@ void HostTables::add(const DensePart& part) {
   }
 }
 
-std::int64_t HostTables::bitmap_words() const {
-  return sizes.kind == Kind::kExact ? sizes.tiles * (Policy::kRunElements / 32) : 0;
-}
-
 Tables HostTables::place(void* d_scratch, std::int64_t* bytes) const {
   const bool exact = sizes.kind == Kind::kExact;
   Arena arena(d_scratch);
@@ -162,10 +167,15 @@ Tables HostTables::place(void* d_scratch, std::int64_t* bytes) const {
   tables.d_dense_tiles = arena.take<DenseTile>(sizes.dense_tiles);
   tables.d_best = arena.take<std::uint64_t>(sizes.long_chunks);
   tables.d_histogram = arena.take<std::uint32_t>(exact ? 1 << policy::Exact::kFirstBits : 0);
+  tables.d_sample = arena.take<std::uint32_t>(
+      exact ? policy::Exact::kGuessBlocks * policy::Exact::kGuessThreads : 0);
+  tables.d_segments = arena.take<Segment>(exact ? sizes.tiles : 0);
   tables.d_tile_counts = arena.take<std::uint64_t>(exact ? sizes.tiles : 0);
+  tables.d_block_counts = arena.take<BlockCounts>(exact ? policy::Exact::kMostTakeBlocks : 0);
   tables.d_tile_items = arena.take<std::int64_t>(exact ? sizes.tiles + 1 : 0);
-  tables.d_above = arena.take<std::uint32_t>(bitmap_words());
-  tables.d_equal = arena.take<std::uint32_t>(bitmap_words());
+  tables.list.d_place = arena.take<std::uint16_t>(sizes.list_capacity);
+  tables.list.d_u = arena.take<float>(sizes.list_capacity);
+  tables.list.d_memory = arena.take<float>(sizes.list_capacity);
   tables.d_absolute = arena.take<std::uint32_t>(exact ? sizes.items : 0);
   *bytes = arena.used();
   return tables;

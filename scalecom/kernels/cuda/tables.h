@@ -54,8 +54,30 @@ struct State {
   std::uint32_t blocks_done = 0;  ///< of the launch under way
   std::uint32_t refused = 0;      ///< a sum is not finite
   std::uint32_t damaged = 0;      ///< the offsets were
-  Threshold threshold[3];         ///< after each pass of an exact selection, kept for the next step
-  std::uint32_t marked_ahead = 0;  ///< the first pass has marked all that may be among the largest
+  std::uint32_t guess = 0;        ///< an exact selection's threshold is hardly under this key
+  std::uint32_t listed = 0;       ///< candidates
+  std::uint32_t complete = 0;     ///< all that are kept are among them
+  Threshold threshold[3];         ///< after each round of narrowing it down
+};
+
+/// The candidates of a tile, in the list: they lie there by their places, tile after tile in any
+/// order.
+struct Segment {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+/// Entries that an exact selection may keep, as they are before they are settled.
+struct CandidateList {
+  std::uint16_t* d_place = nullptr;  ///< in its tile
+  float* d_u = nullptr;
+  float* d_memory = nullptr;
+};
+
+/// What a block of a launch has counted, for those after it.
+struct BlockCounts {
+  std::uint64_t counts = 0;
+  std::uint32_t known = 0;
 };
 
 /// Device addresses, and how much lies there; passed to kernels by value.
@@ -67,14 +89,14 @@ struct Tables {
   std::int64_t* d_first_items = nullptr;
   State* d_state = nullptr;
   std::uint64_t* d_best = nullptr;  ///< of each long chunk: the largest key, and its place
-  /// A bit an element, as many words for each tile as one of full length fills: it is among the
-  /// largest, and it may be.
-  std::uint32_t* d_above = nullptr;
-  std::uint32_t* d_equal = nullptr;
   std::uint32_t* d_histogram = nullptr;
-  std::uint64_t* d_tile_counts = nullptr;  ///< equal << 32 | above: in a tile, then before it
-  std::int64_t* d_tile_items = nullptr;    ///< the first item of each tile, and the end of the last
-  std::uint32_t* d_absolute = nullptr;     ///< an exact item's place among all compressed elements
+  std::uint32_t* d_sample = nullptr;  ///< keys of some entries
+  CandidateList list;
+  Segment* d_segments = nullptr;           ///< of each tile
+  std::uint64_t* d_tile_counts = nullptr;  ///< equal << 32 | above
+  BlockCounts* d_block_counts = nullptr;
+  std::int64_t* d_tile_items = nullptr;  ///< the first item of each tile, and the end of the last
+  std::uint32_t* d_absolute = nullptr;   ///< an exact item's place among all compressed elements
 
   layout::Selection::Kind kind = layout::Selection::Kind::kLargest;
   std::int32_t parts = 0;
@@ -85,7 +107,8 @@ struct Tables {
   std::int64_t items = 0;
   std::int64_t compressed_elements = 0;
   std::int64_t dense_elements = 0;
-  std::int64_t packed_bytes = 0;   ///< of all offsets
+  std::int64_t packed_bytes = 0;  ///< of all offsets
+  std::int64_t list_capacity = 0;
   std::int32_t tile_elements = 0;  ///< the most of any
   std::int32_t tile_chunks = 0;
 };
@@ -96,8 +119,6 @@ struct HostTables {
 
   /// Where everything lies from `d_scratch` on; `bytes` becomes its end.
   Tables place(void* d_scratch, std::int64_t* bytes) const;
-  /// Of each bitmap; 0 where there are none.
-  std::int64_t bitmap_words() const;
 
   std::vector<Tile> tiles;
   std::vector<DenseTile> dense_tiles;
