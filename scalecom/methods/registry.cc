@@ -27,6 +27,7 @@ const std::vector<Entry>& entries() {
       {"dense", make_dense, dense_options, true},
       {"half", make_half, half_options, true},
       {"scalecom", scalecom::make, scalecom::allowed_options, true},
+      {"weighted", scalecom::make_weighted, scalecom::weighted_options, true},
   };
   return list;
 }

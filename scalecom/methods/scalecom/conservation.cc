@@ -121,13 +121,13 @@ std::string Conservation::check_part(const std::string& name, const Bucket::View
   return "";
 }
 
-void Conservation::close(Bucket& bucket, kernels::Filter filter, bool sent,
+void Conservation::close(Bucket& bucket, const Options& options, bool sent,
                          comm::Communicator& communicator) {
   const Bucket::View view = bucket.view();
   Verdict mine;
   for (std::size_t part = 0; part < entries_.size(); ++part) {
     const std::string complaint =
-        check_part(bucket.shape().parts[part].name, view, part, filter, sent);
+        check_part(bucket.shape().parts[part].name, view, part, options.filter(), sent);
     if (complaint.empty()) continue;
     std::memcpy(mine.complaint.data(), complaint.data(),
                 std::min(complaint.size(), mine.complaint.size() - 1));
@@ -138,7 +138,7 @@ void Conservation::close(Bucket& bucket, kernels::Filter filter, bool sent,
     const double w = weight(static_cast<std::int64_t>(i));
     mine.sent += w * item_values_[i];
     mine.magnitude += w * std::abs(item_values_[i]);
-    mean += w * view.values[i];
+    mean += w * view.values[i] / options.gain;
   }
   const std::vector<Verdict> all = comm::gather(communicator, mine);
   double total = 0;
@@ -152,7 +152,7 @@ void Conservation::close(Bucket& bucket, kernels::Filter filter, bool sent,
     magnitude += all[rank].magnitude;
   }
   const double ranks = communicator.size();
-  if (!(std::abs(ranks * mean - total) <= kUlp * (ranks + 2) * magnitude)) {
+  if (!(std::abs(ranks * mean - total) <= kUlp * (ranks + 3) * magnitude)) {
     throw core::CheckError(core::concat("[check=conserve] step ", bucket.step(),
                                         ": the ranks sent ", total, " and ", ranks * mean,
                                         " arrived"));

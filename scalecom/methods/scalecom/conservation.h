@@ -24,7 +24,7 @@ class Conservation {
   void give_back(const NarrowMean& mean);
   /// At the end of the bucket's step; `sent` is false where it was taken back. Every rank takes
   /// part, and every rank throws CheckError where one rank's books do not balance.
-  void close(Bucket& bucket, kernels::Filter filter, bool sent, comm::Communicator& communicator);
+  void close(Bucket& bucket, const Options& options, bool sent, comm::Communicator& communicator);
 
   /// The last step's bucket was put back.
   void put_back(Bucket& bucket, kernels::Filter filter);

@@ -6,12 +6,14 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "scalecom/methods/rate_options.h"
 
 namespace scalecom::methods::scalecom {
 namespace {
 
 using Kind = layout::Selection::Kind;
 
+constexpr double kMostGain = 1000;
 constexpr const char* kSelections = "chunk | chunk:C | exact | random";
 
 layout::Selection parse_selection(const std::string& text) {
@@ -47,39 +49,35 @@ std::string selection_text(const layout::Selection& selection) {
 
 }  // namespace
 
+Options::Options(Feedback feedback) : feedback_(feedback) {
+  if (feedback == Feedback::kWeighted) beta = 1;
+}
+
+const char* Options::name() const {
+  return feedback_ == Feedback::kFilter ? "scalecom" : "weighted";
+}
+
 core::OptionTable Options::table() {
   using Bound = core::OptionTable::Bound;
-  core::OptionTable table("scalecom");
+  core::OptionTable table(name());
   table.number("rate", &rate, 1, Bound::kClosed, 1e9);
-  table.number("beta", &beta, 0, Bound::kOpen, 1);
+  const bool filters = feedback_ == Feedback::kFilter;
+  if (filters) {
+    table.number("beta", &beta, 0, Bound::kOpen, 1);
+  } else {
+    table.number("a", &gain, 0, Bound::kOpen, kMostGain);
+  }
   table.custom(
       "select", kSelections,
       [this](const std::string& text) -> std::function<void()> {
         return [this, selection = parse_selection(text)] { select = selection; };
       },
       [this] { return selection_text(select); });
-  table.number("decay", &decay, 0, Bound::kOpen, 1);
+  table.number(filters ? "decay" : "b", &decay, 0, Bound::kOpen, 1);
   table.choice("leaders", &leaders, {"cyclic", "sharded"});
   table.choice("values", &values, {"fp32", "bf16", "fp16"});
   table.integer("warmup", &warmup, 0);
-  table.custom(
-      "rates", "uniform | flops | paper | PATTERN:RATE;...",
-      [this](const std::string& text) -> std::function<void()> {
-        layout::RatePolicy policy = rates;
-        policy.parse_rates(text);
-        return [this, policy] {
-          rates.kind = policy.kind;
-          rates.patterns = policy.patterns;
-        };
-      },
-      [this] { return rates.rates_text(); });
-  table.custom(
-      "first", "dense | compressed",
-      [this](const std::string& text) -> std::function<void()> {
-        if (text != "dense" && text != "compressed") throw core::UsageError("");
-        return [this, dense = text == "dense"] { rates.first_layer_dense = dense; };
-      },
-      [this] { return std::string(rates.first_layer_dense ? "dense" : "compressed"); });
+  declare_rates(table, &rates);
   table.integer("seed", &seed, 0);
   table.choice("nonfinite", &nonfinite, {"nan", "error"});
   table.choice("check", &check, {"none", "conserve"});
@@ -92,14 +90,16 @@ void Options::read(const core::OptionString& options) {
   const bool one_set = changed.select.kind == Kind::kExact || changed.select.kind == Kind::kRandom;
   if (changed.leaders == kSharded && one_set) {
     throw core::UsageError(core::concat(
-        "[scalecom] leaders=sharded divides the chunks among the ranks, and select=",
+        "[", name(), "] leaders=sharded divides the chunks among the ranks, and select=",
         selection_text(changed.select), " has none to divide; allowed: select=chunk or chunk:C"));
   }
   // The kernels compute in fp32, where a smaller number is 0 or loses digits.
   constexpr auto kLeast = std::numeric_limits<float>::min();
-  if (changed.filter().beta < kLeast || changed.filter().decay < kLeast) {
-    throw core::UsageError(core::concat("[scalecom] beta and decay are at least ",
-                                        core::shortest(kLeast), ", the least normal fp32 number"));
+  if (changed.filter().beta < kLeast || changed.filter().decay < kLeast ||
+      static_cast<float>(changed.gain) < kLeast) {
+    throw core::UsageError(core::concat(
+        "[", name(), "] ", feedback_ == Feedback::kFilter ? "beta and decay" : "a and b",
+        " are at least ", core::shortest(kLeast), ", the least normal fp32 number"));
   }
   changed.rates.rate = changed.rate;
   *this = changed;
@@ -110,8 +110,8 @@ std::string Options::text() const {
   return copy.table().text();
 }
 
-std::string Options::allowed() {
-  Options defaults;
+std::string Options::allowed(Feedback feedback) {
+  Options defaults(feedback);
   return defaults.table().allowed();
 }
 

@@ -17,7 +17,9 @@ namespace {
 
 class ScaleCom final : public Method {
  public:
-  explicit ScaleCom(const core::OptionString& options) { options_.read(options); }
+  ScaleCom(Options::Feedback feedback, const core::OptionString& options) : options_(feedback) {
+    options_.read(options);
+  }
 
   layout::RatePolicy rate_policy() const override { return options_.rates; }
   bool divides() const override {
@@ -40,7 +42,9 @@ class ScaleCom final : public Method {
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
-  std::string spec_text() const override { return "scalecom," + options_.text(); }
+  std::string spec_text() const override {
+    return core::concat(options_.name(), ",", options_.text());
+  }
   void apply(const std::string& settings) override;
   void apply_scale(const LossScale& scale, const core::Stream& stream) override;
   void replace_memories(Memories memories) override;
@@ -118,9 +122,10 @@ void ScaleCom::reduce_bucket(const core::Buffer& grad, const layout::Layout& lay
 void ScaleCom::check_capture(const core::Stream& stream) const {
   const bool looks = checked() || options_.nonfinite == Options::kError;
   if (!looks || !core::cuda::is_capturing(stream)) return;
-  throw core::UsageError(
-      "[scalecom] the stream is being captured, and check=conserve and nonfinite=error look at "
-      "every step as it is done; capture with check=none,nonfinite=nan");
+  throw core::UsageError(core::concat(
+      "[", options_.name(),
+      "] the stream is being captured, and check=conserve and nonfinite=error look at every step "
+      "as it is done; capture with check=none,nonfinite=nan"));
 }
 
 void ScaleCom::reduce_compressed(Bucket& bucket, comm::Communicator& communicator) {
@@ -141,7 +146,7 @@ void ScaleCom::reduce_compressed(Bucket& bucket, comm::Communicator& communicato
   if (sent && folded) set_aside_folded(shape);
   if (checked()) {
     if (sent && narrow()) books_.give_back(narrow_mean_);
-    books_.close(bucket, options_.filter(), sent, communicator);
+    books_.close(bucket, options_, sent, communicator);
   }
   if (!sent) refuse(bucket);
 }
@@ -173,13 +178,14 @@ void ScaleCom::exchange_offsets(Bucket& bucket, comm::Communicator& communicator
 // The message becomes its sum; returns what makes a mean of its values. Dense slices were divided
 // before.
 float ScaleCom::sum(Bucket& bucket, comm::Communicator& communicator) {
+  const auto gain = static_cast<float>(options_.gain);
   if (!narrow()) {
     communicator.all_reduce(bucket.message(), bucket.stream());
-    return 1.0F / static_cast<float>(communicator.size());
+    return gain / static_cast<float>(communicator.size());
   }
   narrow_mean_(bucket.values(), options_.value_type(), communicator, bucket.stream());
   communicator.all_reduce(bucket.rest(), bucket.stream());
-  return 1.0F;
+  return gain;
 }
 
 // A slice that is dense now and was compressed before sends all that its memory holds. `dense` is
@@ -191,7 +197,7 @@ bool ScaleCom::fold_memories(const Shape& shape, float factor, float* dense, boo
     const float* memory = memories_.find(part.name, part.length);
     if (memory == nullptr) continue;
     kernels::elementwise::add_quotient(dense + (by_place ? part.place : part.offset), memory,
-                                       part.length, options_.filter().beta, factor,
+                                       part.length, options_.memory_unit(), factor,
                                        memories_.stream());
     folded = true;
   }
@@ -208,7 +214,7 @@ void ScaleCom::set_aside_folded(const Shape& shape) {
 // Some rank's bucket held a NaN or Inf, or the sum does.
 void ScaleCom::refuse(const Bucket& bucket) const {
   if (options_.nonfinite != Options::kError) return;
-  throw core::CheckError(core::concat("[scalecom] step ", bucket.step(),
+  throw core::CheckError(core::concat("[", options_.name(), "] step ", bucket.step(),
                                       ": a gradient of some rank is not finite; nothing was "
                                       "sent, and what is finite stays in the memories"));
 }
@@ -244,10 +250,11 @@ void ScaleCom::apply_scale(const LossScale& scale, const core::Stream& stream) {
 }
 
 void ScaleCom::apply(const std::string& settings) {
-  const double beta = options_.beta;
-  options_.read(core::OptionString::parse("scalecom," + settings));
-  // m / beta, what is still to be sent, stays.
-  if (options_.beta != beta) memories_.scale(static_cast<float>(options_.beta / beta));
+  const double unit = options_.beta / options_.gain;
+  options_.read(core::OptionString::parse(core::concat(options_.name(), ",", settings)));
+  // What is still to be sent stays.
+  const double new_unit = options_.beta / options_.gain;
+  if (new_unit != unit) memories_.scale(static_cast<float>(new_unit / unit));
   buckets_.clear();
   books_.reset();
 }
@@ -277,11 +284,19 @@ comm::Counters ScaleCom::cost(const layout::Layout& layout, int size, int rank,
 }  // namespace
 
 std::unique_ptr<Method> make(const core::OptionString& options) {
-  return std::make_unique<ScaleCom>(options);
+  return std::make_unique<ScaleCom>(Options::Feedback::kFilter, options);
 }
 
 std::string allowed_options() {
-  return Options::allowed();
+  return Options::allowed(Options::Feedback::kFilter);
+}
+
+std::unique_ptr<Method> make_weighted(const core::OptionString& options) {
+  return std::make_unique<ScaleCom>(Options::Feedback::kWeighted, options);
+}
+
+std::string weighted_options() {
+  return Options::allowed(Options::Feedback::kWeighted);
 }
 
 }  // namespace scalecom::methods::scalecom
