@@ -74,7 +74,8 @@ class Method {
   virtual layout::RatePolicy rate_policy() const { return {}; }
 
   /// What a rank sends and receives for one bucket in step `step` (the first is 0), to the byte,
-  /// once the ranks have agreed on the layout.
+  /// once the ranks have agreed on the layout. Where that depends on the data, it is what was
+  /// packed for the last step, and what the options aim at for any other.
   virtual comm::Counters cost(const layout::Layout& layout, int size, int rank,
                               std::int64_t step) const = 0;
 

@@ -8,6 +8,7 @@
 #include "scalecom/methods/groups/grouped.h"
 #include "scalecom/methods/half.h"
 #include "scalecom/methods/scalecom/scalecom.h"
+#include "scalecom/methods/topk/topk.h"
 
 namespace scalecom::methods {
 namespace {
@@ -28,6 +29,7 @@ const std::vector<Entry>& entries() {
       {"half", make_half, half_options, true},
       {"scalecom", scalecom::make, scalecom::allowed_options, true},
       {"weighted", scalecom::make_weighted, scalecom::weighted_options, true},
+      {"topk", topk::make, topk::allowed_options},
   };
   return list;
 }

@@ -22,7 +22,7 @@ std::string refusal(const std::string& spec) {
 }
 
 TEST(Registry, KnowsItsMethods) {
-  EXPECT_EQ(names(), (std::vector<std::string>{"dense", "half", "scalecom", "weighted"}));
+  EXPECT_EQ(names(), (std::vector<std::string>{"dense", "half", "scalecom", "weighted", "topk"}));
   for (const std::string& name : names()) EXPECT_FALSE(describe(name).empty());
 }
 

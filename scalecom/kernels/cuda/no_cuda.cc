@@ -1,5 +1,6 @@
 #include "scalecom/core/error.h"
 #include "scalecom/kernels/cuda/elementwise.h"
+#include "scalecom/kernels/cuda/gathered.h"
 #include "scalecom/kernels/cuda/step.h"
 
 // There is no CUDA stream to call these with: see core/cuda/no_cuda.cc.
@@ -25,6 +26,16 @@ void Bucket::settle_rounding(const Step& /*step*/, std::int64_t /*first*/, std::
                              const float* /*d_rounding*/, const core::Stream& /*stream*/) const {}
 void Bucket::put_back(const Step& /*step*/, const std::int32_t* /*d_condition*/,
                       const core::Stream& /*stream*/) const {}
+
+void add_gathered(const GatheredPart* /*d_parts*/, std::int64_t /*parts*/, std::int64_t /*items*/,
+                  const std::byte* /*d_message*/, float /*factor*/, float* /*d_sums*/,
+                  kernels::elementwise::Flag* /*d_flag*/, const core::Stream& /*stream*/) {}
+void flag_unless_zero(const float* /*d_number*/, kernels::elementwise::Flag* /*d_flag*/,
+                      const core::Stream& /*stream*/) {}
+void fill_nan_if(const kernels::elementwise::Flag* /*d_flag*/, float* /*d_numbers*/,
+                 std::int64_t /*count*/, const core::Stream& /*stream*/) {}
+void decide_sent(const kernels::elementwise::Flag* /*d_flag*/, std::int32_t* /*d_sent*/,
+                 std::int32_t* /*d_refused*/, const core::Stream& /*stream*/) {}
 
 namespace elementwise {
 

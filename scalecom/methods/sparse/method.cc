@@ -1,0 +1,102 @@
+#include "scalecom/methods/sparse/method.h"
+
+#include "scalecom/core/cuda/runtime.h"
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/kernels/elementwise.h"
+
+namespace scalecom::methods::sparse {
+
+Bucket& SparseMethod::bucket_of(const layout::Layout& layout) {
+  const auto found = buckets_.find(layout.fingerprint());
+  if (found != buckets_.end()) return *found->second;
+  auto bucket = make_bucket(layout, memories_);
+  return *buckets_.emplace(layout.fingerprint(), std::move(bucket)).first->second;
+}
+
+const Bucket* SparseMethod::find_bucket(const layout::Layout& layout) const {
+  const auto found = buckets_.find(layout.fingerprint());
+  return found != buckets_.end() ? found->second.get() : nullptr;
+}
+
+// Buckets that the last step did not use belong to an older layout.
+void SparseMethod::begin_step(std::int64_t step) {
+  memories_.forget_aside();
+  std::erase_if(buckets_, [step](const auto& item) { return item.second->step() < step - 1; });
+}
+
+void SparseMethod::prepare_bucket(const layout::Layout& layout, std::int64_t /*step*/,
+                                  const core::Stream& stream) {
+  memories_.use(stream);
+  bucket_of(layout);
+}
+
+void SparseMethod::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
+                                 comm::Communicator& communicator, std::int64_t step,
+                                 const core::Stream& stream) {
+  memories_.use(stream);
+  Bucket& bucket = bucket_of(layout);
+  bucket.begin(grad, communicator.size(), step, stream);
+  bucket.compress();
+  const bool folded = fold_memories(bucket, communicator.size());
+  communicator.all_reduce(bucket.rest(), stream);
+  bucket.exchange(communicator);
+  bucket.finish();
+
+  // Only these have the host look at what came out.
+  if (!folded && options().nonfinite != Options::kError) return;
+  if (!bucket.was_sent()) {
+    refuse(step);
+    return;
+  }
+  for (const Shape::DensePart& part : bucket.shape().dense_parts) memories_.set_aside(part.name);
+}
+
+// A slice that is dense now and was compressed before sends all that its memory holds. Whether
+// there was any.
+bool SparseMethod::fold_memories(Bucket& bucket, int ranks) {
+  bool folded = false;
+  for (const Shape::DensePart& part : bucket.shape().dense_parts) {
+    const float* memory = memories_.find(part.name, part.length);
+    if (memory == nullptr) continue;
+    kernels::elementwise::add_quotient(bucket.rest().data() + part.place, memory, part.length, 1.0F,
+                                       1.0F / static_cast<float>(ranks), memories_.stream());
+    folded = true;
+  }
+  return folded;
+}
+
+void SparseMethod::refuse(std::int64_t step) const {
+  if (options().nonfinite != Options::kError) return;
+  throw core::CheckError(core::concat("[reduce] step ", step,
+                                      ": a gradient of some rank is not finite; nothing was sent, "
+                                      "and what is finite stays in the memories"));
+}
+
+void SparseMethod::undo() {
+  memories_.bring_back();
+  for (auto& [key, bucket] : buckets_) {
+    if (bucket->step() == steps() - 1) bucket->put_back();
+  }
+}
+
+void SparseMethod::rescale(float factor) {
+  memories_.forget_aside();
+  memories_.scale(factor);
+  for (auto& [key, bucket] : buckets_) bucket->forget_sent();
+}
+
+void SparseMethod::replace_memories(Memories memories) {
+  memories_.replace(std::move(memories));
+  buckets_.clear();
+}
+
+comm::Counters SparseMethod::cost(const layout::Layout& layout, int size, int rank,
+                                  std::int64_t step) const {
+  comm::Counters cost = exchange_cost(layout, size, rank, step);
+  cost[comm::Call::kAllReduce] =
+      comm::all_reduce_traffic(Shape(layout).dense_elements + 1, size, rank);
+  return cost;
+}
+
+}  // namespace scalecom::methods::sparse

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "scalecom/core/text.h"
+#include "scalecom/methods/memory_store.h"
+#include "scalecom/methods/method.h"
+#include "scalecom/methods/sparse/bucket.h"
+#include "scalecom/methods/sparse/options.h"
+
+namespace scalecom::methods::sparse {
+
+/// What the methods have in common whose ranks each send entries of their own choice: buckets by
+/// layout, memories by tensor, dense slices beside them, and steps that are refused or taken back.
+class SparseMethod : public Method {
+ public:
+  layout::RatePolicy rate_policy() const override { return options().rates; }
+  comm::Counters cost(const layout::Layout& layout, int size, int rank,
+                      std::int64_t step) const override;
+  void undo() override;
+  void rescale(float factor) override;
+  std::vector<NamedMemory> memories() const override { return memories_.list(); }
+
+ protected:
+  virtual const Options& options() const = 0;
+  virtual std::unique_ptr<Bucket> make_bucket(const layout::Layout& layout,
+                                              MemoryStore& memories) const = 0;
+  /// What Bucket::exchange() sends and receives.
+  virtual comm::Counters exchange_cost(const layout::Layout& layout, int size, int rank,
+                                       std::int64_t step) const = 0;
+  /// The bucket of a layout, or null where none was reduced since the last change.
+  const Bucket* find_bucket(const layout::Layout& layout) const;
+  /// After options have changed.
+  void forget_buckets() { buckets_.clear(); }
+
+  void begin_step(std::int64_t step) override;
+  void prepare_bucket(const layout::Layout& layout, std::int64_t step,
+                      const core::Stream& stream) override;
+  void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
+                     comm::Communicator& communicator, std::int64_t step,
+                     const core::Stream& stream) override;
+  void replace_memories(Memories memories) override;
+
+ private:
+  Bucket& bucket_of(const layout::Layout& layout);
+  bool fold_memories(Bucket& bucket, int ranks);
+  void refuse(std::int64_t step) const;
+
+  MemoryStore memories_;
+  std::map<std::uint64_t, std::unique_ptr<Bucket>> buckets_;  // by layout
+};
+
+/// A sparse method whose options are an `OptionsType`: sparse::Options with a kName and a table().
+template <typename OptionsType>
+class ConfiguredMethod : public SparseMethod {
+ public:
+  explicit ConfiguredMethod(const core::OptionString& options) { read(options); }
+
+ protected:
+  const OptionsType& options() const final { return options_; }
+  std::string spec_text() const final {
+    OptionsType copy = options_;
+    return core::concat(OptionsType::kName, ",", copy.table().text());
+  }
+  void apply(const std::string& settings) final {
+    read(core::OptionString::parse(core::concat(OptionsType::kName, ",", settings)));
+    forget_buckets();
+  }
+
+ private:
+  void read(const core::OptionString& options) {
+    options_.table().read(options.settings);
+    options_.rates.rate = options_.rate;
+  }
+
+  OptionsType options_;
+};
+
+}  // namespace scalecom::methods::sparse

@@ -1,0 +1,13 @@
+#include "scalecom/methods/sparse/options.h"
+
+#include "scalecom/methods/rate_options.h"
+
+namespace scalecom::methods::sparse {
+
+void Options::declare(core::OptionTable& table) {
+  table.number("rate", &rate, 1, core::OptionTable::Bound::kClosed, 1e9);
+  declare_rates(table, &rates);
+  table.choice("nonfinite", &nonfinite, {"nan", "error"});
+}
+
+}  // namespace scalecom::methods::sparse

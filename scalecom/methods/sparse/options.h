@@ -1,0 +1,20 @@
+#pragma once
+
+#include "scalecom/core/options.h"
+#include "scalecom/layout/rates.h"
+
+namespace scalecom::methods::sparse {
+
+/// What every sparse method is told: how much of which tensors to send, and what to make of a NaN.
+struct Options {
+  enum OnNonFinite { kNan, kError };
+
+  double rate = 100;  ///< one value in `rate` is sent, of the compressed slices
+  layout::RatePolicy rates;
+  int nonfinite = kNan;
+
+  /// Binds these keys to a table, in this order.
+  void declare(core::OptionTable& table);
+};
+
+}  // namespace scalecom::methods::sparse
