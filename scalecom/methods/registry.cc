@@ -6,6 +6,7 @@
 #include "scalecom/core/text.h"
 #include "scalecom/methods/dense.h"
 #include "scalecom/methods/groups/grouped.h"
+#include "scalecom/methods/gtopk.h"
 #include "scalecom/methods/half.h"
 #include "scalecom/methods/scalecom/scalecom.h"
 #include "scalecom/methods/topk/topk.h"
@@ -30,6 +31,7 @@ const std::vector<Entry>& entries() {
       {"scalecom", scalecom::make, scalecom::allowed_options, true},
       {"weighted", scalecom::make_weighted, scalecom::weighted_options, true},
       {"topk", topk::make, topk::allowed_options},
+      {"gtopk", make_gtopk, gtopk_options},
   };
   return list;
 }

@@ -22,7 +22,7 @@ std::string refusal(const std::string& spec) {
 }
 
 TEST(Registry, KnowsItsMethods) {
-  EXPECT_EQ(names(), (std::vector<std::string>{"dense", "half", "scalecom", "weighted", "topk"}));
+  EXPECT_EQ(names(), (std::vector<std::string>{"dense", "half", "scalecom", "weighted", "topk", "gtopk"}));
   for (const std::string& name : names()) EXPECT_FALSE(describe(name).empty());
 }
 
