@@ -63,6 +63,10 @@ Config resolve(const Request& request) {
   return config;
 }
 
+Sgd::Options Config::sgd() const {
+  return {momentum, weight_decay, scalecom::methods::make(spec)->brings_momentum()};
+}
+
 std::int64_t resolve_steps(const Request& request, const Config& config, std::int64_t samples) {
   constexpr std::int64_t kMost = 1'000'000'000;
   if (request.steps) {

@@ -42,7 +42,8 @@ struct Config {
 
   /// But for where the task is run.
   tasks::Options task_options() const { return {data, seed, batch}; }
-  Sgd::Options sgd() const { return {momentum, weight_decay}; }
+  /// Without momentum of gradients where the method brings its own.
+  Sgd::Options sgd() const;
   Schedule schedule() const { return {learning_rate, learning_rate_warmup, steps}; }
 };
 

@@ -9,7 +9,8 @@ double Schedule::rate(std::int64_t step) const {
 
 Sgd::Sgd(std::span<const scalecom::layout::Tensor> tensors, const Options& options,
          scalecom::core::Device device)
-    : factor_(static_cast<float>(options.momentum)) {
+    : factor_(static_cast<float>(options.momentum)),
+      gradient_has_momentum_(options.gradient_has_momentum) {
   std::int64_t at = 0;
   for (const auto& tensor : tensors) {
     const std::int64_t end = at + tensor.elements();
@@ -28,14 +29,16 @@ void Sgd::step(std::span<float> weights, std::span<const float> gradient, double
   float* const v = momentum_.data();
   const float* const g = gradient.data();
   if (momentum_.device().is_cuda()) {
-    cuda::sgd_step(tiles_, w, v, g, {step_size, factor_}, stream);
+    cuda::sgd_step(tiles_, w, v, g, {step_size, factor_, gradient_has_momentum_}, stream);
     return;
   }
   for (const cuda::SgdSlice& slice : slices_) {
     for (std::int64_t i = slice.begin; i < slice.end; ++i) {
-      const float slope = g[i] + slice.weight_decay * w[i];
+      const float pull = slice.weight_decay * w[i];
+      const float slope = gradient_has_momentum_ ? pull : g[i] + pull;
       v[i] = factor_ * v[i] + slope;
-      w[i] -= step_size * (slope + factor_ * v[i]);
+      const float step = slope + factor_ * v[i];
+      w[i] -= step_size * (gradient_has_momentum_ ? g[i] + step : step);
     }
   }
 }

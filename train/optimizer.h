@@ -28,6 +28,9 @@ class Sgd {
   struct Options {
     double momentum = 0.9;
     double weight_decay = 5e-4;
+    /// The gradients that step() is given have momentum in them (methods::Method::brings_momentum):
+    /// only the weight decay is given it here.
+    bool gradient_has_momentum = false;
   };
 
   Sgd(std::span<const scalecom::layout::Tensor> tensors, const Options& options,
@@ -42,6 +45,7 @@ class Sgd {
 
  private:
   float factor_;
+  bool gradient_has_momentum_;
   std::vector<cuda::SgdSlice> slices_;
   scalecom::core::Array<float> momentum_;
   scalecom::core::Array<cuda::SgdSlice> tiles_;  // of a GPU

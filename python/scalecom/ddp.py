@@ -178,11 +178,14 @@ class State:
             found.update(own)
         for key, memory in found.items():
             name, _, end = _part(key, memory)
-            if name not in self._sizes:
-                raise ValueError(f"the state has a memory of '{name}', which this model has not")
-            if end > self._sizes[name] or (key == name and end != self._sizes[name]):
+            # A method may remember more of a parameter than one memory: "NAME/velocity".
+            tensor = name.partition("/")[0]
+            if tensor not in self._sizes:
+                raise ValueError(f"the state has a memory of '{tensor}', which this model has not")
+            size = self._sizes[tensor]
+            if tensor == name and (end > size or (key == name and end != size)):
                 raise ValueError(
-                    f"parameter '{name}' has {self._sizes[name]} elements and its memory "
+                    f"parameter '{name}' has {size} elements and its memory "
                     f"{end}: this is the state of another model"
                 )
         return found

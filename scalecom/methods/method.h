@@ -107,6 +107,9 @@ class Method {
   /// taken back first.
   void follow_scale(const float* scale, const core::Stream& stream = {});
 
+  /// Whether the mean has momentum in it already, so that an optimizer is to add none.
+  virtual bool brings_momentum() const { return false; }
+
   /// Whether a bucket of this layout would begin a new step.
   bool begins_step(const layout::Layout& layout) const;
 

@@ -5,6 +5,7 @@
 #include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/dense.h"
+#include "scalecom/methods/dgc/dgc.h"
 #include "scalecom/methods/groups/grouped.h"
 #include "scalecom/methods/gtopk.h"
 #include "scalecom/methods/half.h"
@@ -31,6 +32,7 @@ const std::vector<Entry>& entries() {
       {"scalecom", scalecom::make, scalecom::allowed_options, true},
       {"weighted", scalecom::make_weighted, scalecom::weighted_options, true},
       {"topk", topk::make, topk::allowed_options},
+      {"dgc", dgc::make, dgc::allowed_options},
       {"gtopk", make_gtopk, gtopk_options},
   };
   return list;

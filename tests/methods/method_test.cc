@@ -22,7 +22,8 @@ std::string refusal(const std::string& spec) {
 }
 
 TEST(Registry, KnowsItsMethods) {
-  EXPECT_EQ(names(), (std::vector<std::string>{"dense", "half", "scalecom", "weighted", "topk", "gtopk"}));
+  EXPECT_EQ(names(), (std::vector<std::string>{"dense", "half", "scalecom", "weighted", "topk",
+                                               "dgc", "gtopk"}));
   for (const std::string& name : names()) EXPECT_FALSE(describe(name).empty());
 }
 

@@ -82,6 +82,45 @@ TEST(MethodState, AnotherNumberOfRanksKeepsTheMean) {
   }
 }
 
+// The mean over ranks of every memory, by name: of dgc the velocities too.
+std::map<std::string, std::vector<double>> mean_memories(World& world) {
+  std::map<std::string, std::vector<double>> means;
+  for (int r = 0; r < world.size(); ++r) {
+    for (const methods::NamedMemory& memory : world.method(r).memories()) {
+      std::vector<double>& mean = means[memory.name];
+      mean.resize(memory.values.size());
+      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += memory.values[i] / world.size();
+    }
+  }
+  return means;
+}
+
+TEST(MethodState, EveryMethodWithAMemoryGoesOnAtAnyNumberOfRanks) {
+  for (const std::string spec : {"topk", "gtopk", "dgc", "weighted,a=0.5,b=0.9"}) {
+    const TemporaryFolder folder;
+    World saved(4, spec);
+    train(saved, 7, 3);
+    save(saved, folder.path());
+    const auto before = mean_memories(saved);
+    EXPECT_EQ(before.contains("a/velocity"), spec == "dgc");
+    for (const int size : {1, 2, 3, 4, 5, 8}) {
+      World other(size, spec);
+      load(other, folder.path());
+      const auto after = mean_memories(other);
+      ASSERT_EQ(after.size(), before.size()) << spec;
+      for (const auto& [name, mean] : before) {
+        for (std::size_t i = 0; i < mean.size(); ++i) {
+          ASSERT_NEAR(after.at(name)[i], mean[i], 1e-6 * (std::abs(mean[i]) + 1)) << spec << size;
+        }
+      }
+      train(other, 2, 4);
+      if (size != 4) continue;
+      train(saved, 2, 4);
+      EXPECT_EQ(mean_memories(other), mean_memories(saved)) << spec << ": bit for bit";
+    }
+  }
+}
+
 TEST(MethodState, WhatOneRankCannotLoadNobodyLoads) {
   const TemporaryFolder folder;
   World saved(3, "scalecom");

@@ -61,6 +61,22 @@ TEST(SgdTest, TakesNesterovStepsAndDecaysOnlyMatrices) {
   EXPECT_EQ(after.weights, (std::vector<float>{2.5F - 1.4375F, -4 + 1.5F, 3.25F - 0.25F}));
 }
 
+// Momentum is linear: gradients that have theirs already lead to the same weights.
+TEST(SgdTest, GivesMomentumToTheWeightDecayAloneWhereGradientsHaveTheirs) {
+  const std::vector<scalecom::layout::Tensor> tensors{{"w", {1, 2}}};
+  std::vector<float> plain{4, -4};
+  std::vector<float> given{4, -4};
+  Sgd sgd(tensors, {0.5, 0.25});
+  Sgd with_momentum(tensors, {0.5, 0.25, true});
+  float velocity = 0;
+  for (const float gradient : {1.0F, 0.0F, -2.0F, 0.5F}) {
+    sgd.step(plain, std::vector<float>(2, gradient), 0.5);
+    velocity = 0.5F * (velocity + gradient);
+    with_momentum.step(given, std::vector<float>(2, velocity + gradient), 0.5);
+    for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_FLOAT_EQ(plain[i], given[i]);
+  }
+}
+
 TEST(SgdTest, EveryDeviceGivesTheSameBits) {
   const std::vector<scalecom::layout::Tensor> tensors{
       {"a", {3, 3, 7, 50}}, {"b", {50}}, {"c", {1, 1}}, {"d", {0, 4}}, {"e", {129, 65}}};

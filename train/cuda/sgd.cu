@@ -20,10 +20,13 @@ __global__ void __launch_bounds__(kThreads)
   const SgdSlice tile = d_tiles[blockIdx.x];
   for (std::int64_t i = tile.begin + threadIdx.x; i < tile.end; i += kThreads) {
     const float weight = d_weights[i];
-    const float slope = d_gradient[i] + tile.weight_decay * weight;
+    const float gradient = d_gradient[i];
+    const float pull = tile.weight_decay * weight;
+    const float slope = factors.gradient_has_momentum ? pull : gradient + pull;
     const float speed = factors.momentum * d_momentum[i] + slope;
     d_momentum[i] = speed;
-    d_weights[i] = weight - factors.rate * (slope + factors.momentum * speed);
+    const float step = slope + factors.momentum * speed;
+    d_weights[i] = weight - factors.rate * (factors.gradient_has_momentum ? gradient + step : step);
   }
 }
 

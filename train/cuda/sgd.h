@@ -23,6 +23,7 @@ scalecom::core::Array<SgdSlice> make_sgd_tiles(scalecom::core::Device device,
 struct SgdFactors {
   float rate = 0;
   float momentum = 0;
+  bool gradient_has_momentum = false;
 };
 
 /// In order on `stream`; all arrays are on its device.
