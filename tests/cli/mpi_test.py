@@ -23,6 +23,15 @@ def test_any_division_gives_the_same_bits(folder):
         expect_same_run(folder / "alone", folder / f"mpi{processes}")
 
 
+def test_so_do_methods_whose_ranks_choose_for_themselves(folder):
+    for method in ("topk,rate=20", "gtopk,rate=20", "dgc,rate=50,warmup=8,clip=1"):
+        more = ("--learners", 5, "--steps", 20)
+        name = method.split(",", maxsplit=1)[0]
+        expect_ok(run(*train(folder / name, *more, method=method)[1:]))
+        expect_ok(mpirun((3, *train(folder / f"{name}-mpi", *more, method=method))))
+        expect_same_run(folder / name, folder / f"{name}-mpi")
+
+
 def test_every_process_has_the_figures_of_learner_0(folder):
     """Batch norm's running figures are learner 0's, and all processes take part in the evaluation."""
     write_cifar10(folder / "data")

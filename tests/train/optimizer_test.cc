@@ -36,11 +36,12 @@ struct Stepped {
 };
 
 Stepped step_twice(core::Device device, std::vector<float> weights, std::vector<float> gradient,
-                   std::span<const scalecom::layout::Tensor> tensors) {
+                   std::span<const scalecom::layout::Tensor> tensors,
+                   bool gradient_has_momentum = false) {
   const core::Stream stream = device.is_cuda() ? core::Stream::cuda(device) : core::Stream();
   core::Array<float> w(device, static_cast<std::int64_t>(weights.size()));
   core::Array<float> g(device, w.size());
-  Sgd sgd(tensors, {0.5, 0.25}, device);
+  Sgd sgd(tensors, {0.5, 0.25, gradient_has_momentum}, device);
   from_host(weights, w.span(), stream);
   from_host(gradient, g.span(), stream);
   sgd.step(w.span(), g.span(), 0.5, stream);
@@ -88,10 +89,13 @@ TEST(SgdTest, EveryDeviceGivesTheSameBits) {
     weights.push_back(std::sin(static_cast<float>(i)));
     gradient.push_back(std::cos(static_cast<float>(3 * i)));
   }
-  const Stepped host = step_twice({}, weights, gradient, tensors);
-  const Stepped device = step_twice(scalecom::testing::device(), weights, gradient, tensors);
-  EXPECT_EQ(host.weights, device.weights);
-  EXPECT_EQ(host.momentum, device.momentum);
+  for (const bool has_momentum : {false, true}) {
+    const Stepped host = step_twice({}, weights, gradient, tensors, has_momentum);
+    const Stepped device =
+        step_twice(scalecom::testing::device(), weights, gradient, tensors, has_momentum);
+    EXPECT_EQ(host.weights, device.weights);
+    EXPECT_EQ(host.momentum, device.momentum);
+  }
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "scalecom/core/error.h"
 #include "scalecom/kernels/cuda/elementwise.h"
 #include "scalecom/kernels/cuda/gathered.h"
+#include "scalecom/kernels/cuda/largest.h"
+#include "scalecom/kernels/cuda/momentum.h"
 #include "scalecom/kernels/cuda/step.h"
 
 // There is no CUDA stream to call these with: see core/cuda/no_cuda.cc.
@@ -36,6 +38,49 @@ void fill_nan_if(const kernels::elementwise::Flag* /*d_flag*/, float* /*d_number
                  std::int64_t /*count*/, const core::Stream& /*stream*/) {}
 void decide_sent(const kernels::elementwise::Flag* /*d_flag*/, std::int32_t* /*d_sent*/,
                  std::int32_t* /*d_refused*/, const core::Stream& /*stream*/) {}
+void accumulate_momentum(const void* /*d_grad*/, core::DType /*dtype*/, float* /*d_memory*/,
+                         float* /*d_velocity*/, std::int64_t /*count*/, Momentum /*momentum*/,
+                         float /*scale*/, float* /*d_flag*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void apply_momentum(float* /*d_numbers*/, float* /*d_velocity*/, std::int64_t /*count*/,
+                    Momentum /*momentum*/, float /*factor*/, float* /*d_flag*/,
+                    const core::Stream& /*stream*/) {
+  refuse();
+}
+void sum_of_squares(const void* /*d_grad*/, core::DType /*dtype*/, std::int64_t /*count*/,
+                    double* /*d_sums*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void take_masked(float* /*d_memory*/, float* /*d_velocity*/, const Masked& /*items*/,
+                 const core::Stream& /*stream*/) {
+  refuse();
+}
+void put_masked_back(float* /*d_memory*/, float* /*d_velocity*/, const Masked& /*items*/,
+                     const std::int32_t* /*d_condition*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void restore_if(const std::int32_t* /*d_condition*/, const float* /*d_before*/,
+                std::int64_t /*count*/, float* /*d_numbers*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void gather_strided(const float* /*d_numbers*/, std::int64_t /*first*/, std::int64_t /*stride*/,
+                    std::int64_t /*count*/, float* /*d_out*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void gather(const float* /*d_numbers*/, const std::uint32_t* /*d_positions*/,
+            std::int64_t /*count*/, float* /*d_out*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void count_from(const float* /*d_numbers*/, std::int64_t /*length*/, std::int32_t /*least*/,
+                std::uint32_t* /*d_counts*/, const core::Stream& /*stream*/) {
+  refuse();
+}
+void write_positions_from(const float* /*d_numbers*/, std::int64_t /*length*/,
+                          std::int32_t /*least*/, const std::uint32_t* /*d_starts*/,
+                          std::uint32_t* /*d_positions*/, const core::Stream& /*stream*/) {
+  refuse();
+}
 
 namespace elementwise {
 

@@ -1,11 +1,11 @@
 #include "scalecom/methods/dgc/dgc.h"
 
-#include <numeric>
-
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "scalecom/methods/dgc/cuda_bucket.h"
 #include "scalecom/methods/dgc/host_bucket.h"
 #include "scalecom/methods/dgc/options.h"
+#include "scalecom/methods/dgc/packed_sizes.h"
 #include "scalecom/methods/sparse/method.h"
 
 namespace scalecom::methods::dgc {
@@ -18,11 +18,10 @@ class Dgc final : public sparse::ConfiguredMethod<Options> {
   bool brings_momentum() const override { return true; }
 
  protected:
+  bool host_looks() const override { return true; }
   std::unique_ptr<sparse::Bucket> make_bucket(const layout::Layout& layout,
                                               MemoryStore& memories) const override {
-    if (memories.device().is_cuda()) {
-      throw core::UsageError("[dgc] takes gradients in host memory; on a GPU: topk, scalecom");
-    }
+    if (memories.device().is_cuda()) return make_cuda_bucket(layout, options(), memories);
     return std::make_unique<HostBucket>(layout, options(), memories);
   }
 
@@ -35,18 +34,15 @@ class Dgc final : public sparse::ConfiguredMethod<Options> {
     for (const auto& part : shape.parts) counts.push_back(part.keep(options().most_rate(step)));
     std::vector<std::int64_t> bytes(static_cast<std::size_t>(size),
                                     wire::items_bytes(sparse::runs_of(shape, counts)));
-    if (const auto* bucket = dynamic_cast<const HostBucket*>(find_bucket(layout));
-        bucket != nullptr && bucket->step() == step &&
-        bucket->message_bytes().size() == bytes.size()) {
-      bytes.assign(bucket->message_bytes().begin(), bucket->message_bytes().end());
+    const sparse::Bucket* bucket = find_bucket(layout);
+    const auto* packed = dynamic_cast<const PackedSizes*>(bucket);
+    if (packed != nullptr && bucket->step() == step &&
+        packed->message_bytes().size() == bytes.size()) {
+      bytes.assign(packed->message_bytes().begin(), packed->message_bytes().end());
     }
-    const auto header = static_cast<std::int64_t>(shape.parts.size() * sizeof(std::uint32_t));
     comm::Counters cost;
     cost[comm::Call::kAllGather] =
-        comm::all_gather_traffic(header, header * size, size) +
-        comm::all_gather_traffic(bytes[static_cast<std::size_t>(rank)],
-                                 std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}),
-                                 size);
+        PackedSizes::traffic(static_cast<std::int64_t>(shape.parts.size()), bytes, rank);
     return cost;
   }
 };

@@ -1,18 +1,41 @@
 #include "scalecom/methods/dgc/host_bucket.h"
 
+#include <algorithm>
 #include <atomic>
-#include <cmath>
+#include <numeric>
 #include <utility>
 
-#include "scalecom/core/error.h"
-#include "scalecom/core/hash.h"
-#include "scalecom/core/text.h"
+#include "scalecom/kernels/largest.h"
 #include "scalecom/kernels/momentum.h"
 #include "scalecom/methods/dgc/dgc.h"
 #include "scalecom/methods/dgc/threshold.h"
 #include "scalecom/methods/sparse/blocks.h"
 
 namespace scalecom::methods::dgc {
+namespace {
+
+class HostNumbers final : public Numbers {
+ public:
+  HostNumbers(const float* numbers, std::int64_t length) : numbers_(numbers), length_(length) {}
+
+  std::int64_t length() const override { return length_; }
+  std::int32_t key_reached(std::int64_t first, std::int64_t stride, std::int64_t keep) override {
+    return kernels::key_reached(numbers_, length_, first, stride, keep);
+  }
+  std::vector<std::uint32_t> positions_from(std::int32_t least) override {
+    return kernels::positions_from(numbers_, length_, least);
+  }
+  std::vector<std::uint32_t> keep_largest(const std::vector<std::uint32_t>& candidates,
+                                          std::int64_t keep) override {
+    return kernels::keep_largest(numbers_, candidates, keep);
+  }
+
+ private:
+  const float* numbers_;
+  std::int64_t length_;
+};
+
+}  // namespace
 
 HostBucket::HostBucket(const layout::Layout& layout, const Options& options, MemoryStore& memories)
     : sparse::HostBucket(layout), options_(options) {
@@ -33,7 +56,6 @@ void HostBucket::compress() {
   set_flag(finite);
 }
 
-// What brings the norm of the bucket's gradient down to clip / sqrt(n).
 float HostBucket::clipping() const {
   if (options_.clip == 0) return 1.0F;
   constexpr std::int64_t kBlock = 64 * 1024;
@@ -43,12 +65,7 @@ float HostBucket::clipping() const {
     sums[static_cast<std::size_t>(block)] = kernels::sum_of_squares(
         grad_.data, grad_.dtype, block * kBlock, std::min(grad_.elements, (block + 1) * kBlock));
   });
-  double sum = 0;
-  for (const double one : sums) sum += one;
-  const double most = options_.clip / std::sqrt(static_cast<double>(ranks_));
-  const double norm = std::sqrt(sum);
-  // A norm that is not finite clips nothing: the entry that made it so is refused by itself.
-  return norm > most && std::isfinite(norm) ? static_cast<float>(most / norm) : 1.0F;
+  return options_.clipping(std::accumulate(sums.begin(), sums.end(), 0.0), ranks_);
 }
 
 bool HostBucket::accumulate(float scale) {
@@ -83,10 +100,10 @@ void HostBucket::take_largest() {
   taken_velocities_.clear();
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const sparse::Shape::Part& part = shape_.parts[i];
-    const std::uint64_t draw =
-        core::combine(core::hash(part.name), static_cast<std::uint64_t>(step_));
-    const std::vector<std::uint32_t> found = select_by_sample(
-        parts_[i].memory, part.length, std::min(part.rate, most_rate), part.keep(most_rate), draw);
+    HostNumbers numbers(parts_[i].memory, part.length);
+    const std::vector<std::uint32_t> found =
+        select_by_sample(numbers, std::min(part.rate, most_rate), part.keep(most_rate),
+                         sample_draw(part.name, step_));
     for (const std::uint32_t position : found) {
       taken_.values.push_back(std::exchange(parts_[i].memory[position], 0.0F));
       taken_velocities_.push_back(std::exchange(parts_[i].velocity[position], 0.0F));
@@ -96,36 +113,16 @@ void HostBucket::take_largest() {
   }
 }
 
-// First how many entries each rank has, then the entries.
 void HostBucket::exchange(comm::Communicator& communicator) {
   if (parts_.empty()) return;
-  const auto ranks = static_cast<std::size_t>(communicator.size());
-  std::vector<std::uint32_t> counts(parts_.size() * ranks);
-  std::vector<std::uint32_t> mine;
-  for (const wire::Run& run : taken_.runs) mine.push_back(static_cast<std::uint32_t>(run.count));
-  communicator.all_gather(std::as_bytes(std::span(mine)),
-                          std::as_writable_bytes(std::span(counts)));
   arrived_.clear();
-  message_bytes_.clear();
-  std::int64_t all = 0;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    std::vector<wire::Run> runs = taken_.runs;
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      runs[i].count = counts[rank * runs.size() + i];
-      if (runs[i].count > runs[i].length) {
-        throw core::PeerError(core::concat("[dgc] rank ", rank, " says it sends ", runs[i].count,
-                                           " entries of '", shape_.parts[i].name, "', which has ",
-                                           runs[i].length));
-      }
-    }
+  for (std::vector<wire::Run>& runs : exchange_counts(communicator, taken_.runs)) {
     arrived_.emplace_back(std::move(runs));
-    message_bytes_.push_back(arrived_.back().bytes());
-    all += message_bytes_.back();
   }
   std::vector<std::byte> own(static_cast<std::size_t>(taken_.bytes()));
   taken_.pack(own);
-  messages_.resize(static_cast<std::size_t>(all));
-  communicator.all_gather(own, messages_, message_bytes_);
+  messages_.resize(static_cast<std::size_t>(all_bytes()));
+  communicator.all_gather(own, messages_, message_bytes());
   std::size_t begin = 0;
   for (sparse::Items& items : arrived_) {
     const auto bytes = static_cast<std::size_t>(items.bytes());

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scalecom/methods/dgc/options.h"
+#include "scalecom/methods/dgc/packed_sizes.h"
 #include "scalecom/methods/memory_store.h"
 #include "scalecom/methods/sparse/bucket.h"
 #include "scalecom/methods/sparse/items.h"
@@ -11,15 +12,12 @@
 namespace scalecom::methods::dgc {
 
 /// DGC of one bucket in host memory.
-class HostBucket final : public sparse::HostBucket {
+class HostBucket final : public sparse::HostBucket, public PackedSizes {
  public:
   HostBucket(const layout::Layout& layout, const Options& options, MemoryStore& memories);
 
   void compress() override;
   void exchange(comm::Communicator& communicator) override;
-
-  /// The bytes that each rank gave in the last exchange().
-  std::span<const std::int64_t> message_bytes() const { return message_bytes_; }
 
  protected:
   bool put_items() override;
@@ -43,7 +41,6 @@ class HostBucket final : public sparse::HostBucket {
   std::vector<float> taken_velocities_;
   std::vector<float> velocities_before_;  // of the dense slices
   std::vector<std::byte> messages_;       // of all ranks
-  std::vector<std::int64_t> message_bytes_;
   std::vector<sparse::Items> arrived_;
 };
 

@@ -29,4 +29,11 @@ double Options::most_rate(std::int64_t step) const {
   return std::pow(4.0, static_cast<double>(stage + 1));
 }
 
+float Options::clipping(double sum_of_squares, int ranks) const {
+  const double most = clip / std::sqrt(static_cast<double>(ranks));
+  const double norm = std::sqrt(sum_of_squares);
+  // A norm that is not finite clips nothing: the entry that made it so is refused by itself.
+  return clip > 0 && norm > most && std::isfinite(norm) ? static_cast<float>(most / norm) : 1.0F;
+}
+
 }  // namespace scalecom::methods::dgc

@@ -20,6 +20,9 @@ struct Options : sparse::Options {
 
   /// No tensor's rate is over this in a step.
   double most_rate(std::int64_t step) const;
+  /// What brings a gradient whose squares have this sum down to the norm that each of `ranks` may
+  /// have.
+  float clipping(double sum_of_squares, int ranks) const;
   kernels::Momentum motion() const { return {static_cast<float>(momentum), nesterov != 0}; }
 };
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "scalecom/kernels/largest.h"
+#include "scalecom/core/hash.h"
 
 namespace scalecom::methods::dgc {
 namespace {
@@ -25,25 +25,26 @@ std::int64_t sample_stride(std::int64_t length, double rate) {
 
 }  // namespace
 
-std::vector<std::uint32_t> select_by_sample(const float* numbers, std::int64_t length, double rate,
-                                            std::int64_t keep, std::uint64_t draw) {
-  const std::int64_t stride = sample_stride(length, rate);
+std::vector<std::uint32_t> select_by_sample(Numbers& numbers, double rate, std::int64_t keep,
+                                            std::uint64_t draw) {
+  const std::int64_t stride = sample_stride(numbers.length(), rate);
   const auto first = static_cast<std::int64_t>(draw % static_cast<std::uint64_t>(stride));
-  const std::int64_t sampled = (length - first + stride - 1) / stride;
+  const std::int64_t sampled = (numbers.length() - first + stride - 1) / stride;
   const auto of_sample = static_cast<std::int64_t>(static_cast<double>(sampled) / rate);
-  std::int32_t least =
-      kernels::key_reached(numbers, length, first, stride, std::max<std::int64_t>(1, of_sample));
+  std::int32_t least = numbers.key_reached(first, stride, std::max<std::int64_t>(1, of_sample));
   for (int adaptation = 0;; ++adaptation) {
-    std::vector<std::uint32_t> found = kernels::positions_from(numbers, length, least);
+    std::vector<std::uint32_t> found = numbers.positions_from(least);
     const auto count = static_cast<double>(found.size());
-    if (count > kTooMany * static_cast<double>(keep)) {
-      return kernels::keep_largest(numbers, found, keep);
-    }
+    if (count > kTooMany * static_cast<double>(keep)) return numbers.keep_largest(found, keep);
     if (count >= kTooFew * static_cast<double>(keep) || adaptation == kMostAdaptations) {
       return found;
     }
     least = std::bit_cast<std::int32_t>(std::bit_cast<float>(least) * kLower);
   }
+}
+
+std::uint64_t sample_draw(const std::string& tensor, std::int64_t step) {
+  return core::combine(core::hash(tensor), static_cast<std::uint64_t>(step));
 }
 
 }  // namespace scalecom::methods::dgc

@@ -38,6 +38,9 @@ class Bucket {
   /// What was sent can no longer be put back.
   virtual void forget_sent() = 0;
 
+  /// After captured steps were replayed: `steps` are done.
+  void replayed(std::int64_t steps) { step_ = steps - 1; }
+
   const Shape& shape() const { return shape_; }
   std::int64_t step() const { return step_; }
   const core::Stream& stream() const { return stream_; }

@@ -34,6 +34,10 @@ void SparseMethod::prepare_bucket(const layout::Layout& layout, std::int64_t /*s
 void SparseMethod::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                                  comm::Communicator& communicator, std::int64_t step,
                                  const core::Stream& stream) {
+  if (host_looks() && core::cuda::is_capturing(stream)) {
+    throw core::UsageError(core::concat("[reduce] the stream is being captured, and '", spec(),
+                                        "' has the host look at every step as it is done"));
+  }
   memories_.use(stream);
   Bucket& bucket = bucket_of(layout);
   bucket.begin(grad, communicator.size(), step, stream);
@@ -84,6 +88,10 @@ void SparseMethod::rescale(float factor) {
   memories_.forget_aside();
   memories_.scale(factor);
   for (auto& [key, bucket] : buckets_) bucket->forget_sent();
+}
+
+void SparseMethod::after_replays(std::int64_t steps) {
+  for (auto& [key, bucket] : buckets_) bucket->replayed(steps);
 }
 
 void SparseMethod::replace_memories(Memories memories) {

@@ -29,6 +29,8 @@ class SparseMethod : public Method {
   /// What Bucket::exchange() sends and receives.
   virtual comm::Counters exchange_cost(const layout::Layout& layout, int size, int rank,
                                        std::int64_t step) const = 0;
+  /// Whether the host looks at a step while it is done, so that it cannot be captured.
+  virtual bool host_looks() const { return options().nonfinite == Options::kError; }
   /// The bucket of a layout, or null where none was reduced since the last change.
   const Bucket* find_bucket(const layout::Layout& layout) const;
   /// After options have changed.
@@ -40,6 +42,7 @@ class SparseMethod : public Method {
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
+  void after_replays(std::int64_t steps) override;
   void replace_memories(Memories memories) override;
 
  private:

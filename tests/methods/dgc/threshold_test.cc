@@ -7,8 +7,36 @@
 #include <functional>
 #include <random>
 
+#include "scalecom/kernels/largest.h"
+
 namespace scalecom::methods::dgc {
 namespace {
+
+class HostArray final : public Numbers {
+ public:
+  explicit HostArray(const std::vector<float>& numbers) : numbers_(numbers) {}
+
+  std::int64_t length() const override { return static_cast<std::int64_t>(numbers_.size()); }
+  std::int32_t key_reached(std::int64_t first, std::int64_t stride, std::int64_t keep) override {
+    return kernels::key_reached(numbers_.data(), length(), first, stride, keep);
+  }
+  std::vector<std::uint32_t> positions_from(std::int32_t least) override {
+    return kernels::positions_from(numbers_.data(), length(), least);
+  }
+  std::vector<std::uint32_t> keep_largest(const std::vector<std::uint32_t>& candidates,
+                                          std::int64_t keep) override {
+    return kernels::keep_largest(numbers_.data(), candidates, keep);
+  }
+
+ private:
+  const std::vector<float>& numbers_;
+};
+
+std::vector<std::uint32_t> selected(const std::vector<float>& numbers, double rate,
+                                    std::int64_t keep, std::uint64_t draw) {
+  HostArray array(numbers);
+  return select_by_sample(array, rate, keep, draw);
+}
 
 // The rule stated again: a threshold, lowered ten times at most; too many are sorted out.
 std::vector<std::uint32_t> plainly(const std::vector<float>& numbers, double rate,
@@ -52,9 +80,7 @@ TEST(SelectBySample, EqualsItsPlainStatement) {
         for (float& number : numbers) number = std::pow(draw_number(random), 3.0F);
         const auto keep = std::max<std::int64_t>(
             1, static_cast<std::int64_t>(static_cast<double>(length) / rate));
-        EXPECT_EQ(
-            select_by_sample(numbers.data(), static_cast<std::int64_t>(length), rate, keep, draw),
-            plainly(numbers, rate, keep, draw))
+        EXPECT_EQ(selected(numbers, rate, keep, draw), plainly(numbers, rate, keep, draw))
             << length << " " << rate << " " << draw;
       }
     }
@@ -66,16 +92,16 @@ TEST(SelectBySample, ServesArraysThatASampleMisjudges) {
   std::vector<float> numbers(10000, 0.0F);
   std::vector<std::uint32_t> first(100);
   for (std::uint32_t i = 0; i < 100; ++i) first[i] = i;
-  EXPECT_EQ(select_by_sample(numbers.data(), 10000, 100, 100, 3), first);
+  EXPECT_EQ(selected(numbers, 100, 100, 3), first);
   // One number so large that ten lower thresholds are over all the others.
   numbers.assign(10000, 1.0F);
   for (std::size_t i = 0; i < numbers.size(); i += 50) numbers[i] = 1e9F;
   numbers[0] = 1e30F;
-  const auto found = select_by_sample(numbers.data(), 10000, 10000, 1, 0);
+  const auto found = selected(numbers, 10000, 1, 0);
   EXPECT_EQ(found, std::vector<std::uint32_t>{0});
   numbers.assign(10000, 1.0F);
   numbers[0] = 1e9F;
-  EXPECT_EQ(select_by_sample(numbers.data(), 10000, 100, 100, 0), plainly(numbers, 100, 100, 0));
+  EXPECT_EQ(selected(numbers, 100, 100, 0), plainly(numbers, 100, 100, 0));
 }
 
 }  // namespace

@@ -33,6 +33,25 @@ TEST(Topk, EqualsItsPlainStatementBitForBit) {
   }
 }
 
+// Tensors that threads of a CPU share, and that a GPU selects from one by one.
+TEST(Topk, LongTensorsEqualTheirPlainStatementToo) {
+  const layout::Layout layout =
+      testing::layout_of({{300000, 100}, {5, 1}, {270001, 1000}, {50, 5}});
+  std::mt19937 random(45);
+  World world(2, "topk");
+  testing::PlainTopk plain(2, layout);
+  for (int step = 0; step < 4; ++step) {
+    Gradients gradients = testing::with_ties(testing::normal(2, layout.elements(), random));
+    const std::vector<float> expected = plain.step(gradients);
+    world.reduce(gradients, layout);
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      ASSERT_TRUE(same_bits(gradients[at], expected)) << "step " << step;
+      testing::expect_memories(world, rank, layout, plain.memories()[at]);
+    }
+  }
+}
+
 // Ranks that choose differently send up to n * k entries: what ScaleCom's shared set prevents.
 TEST(Topk, ChoicesOfManyRanksBuildUp) {
   const layout::Layout layout({{"w", 0, 1000, 100}});
