@@ -37,6 +37,13 @@ TEST(ConfigTest, TheTaskDecidesWhatIsLeftOut) {
   EXPECT_EQ(config.method, "scalecom,rate=25");
 }
 
+TEST(ConfigTest, AMethodThatBringsMomentumIsGivenNone) {
+  Request asked = request();
+  EXPECT_FALSE(resolve(asked).sgd().gradient_has_momentum);
+  asked.method = "dgc,rate=25";
+  EXPECT_TRUE(resolve(asked).sgd().gradient_has_momentum);
+}
+
 TEST(ConfigTest, EpochsBecomeSteps) {
   Request asked = request();
   asked.epochs = 1.5;
