@@ -5,6 +5,7 @@
 #include <string>
 
 #include "scalecom/core/dtype.h"
+#include "scalecom/kernels/lowrank.h"
 
 /// All that touches every element. Everything here is one rank's own work, on one thread; callers
 /// divide the ranges among threads, and no result depends on the division.
@@ -88,6 +89,9 @@ struct Table {
   /// fp32 to the 16-bit patterns of round_to(type, .), and back.
   void (*narrow)(const float* in, std::int64_t count, core::DType type, std::uint16_t* out);
   void (*widen)(const std::uint16_t* in, std::int64_t count, core::DType type, float* out);
+
+  /// A matrix and its thin factors.
+  lowrank::Passes low_rank;
 };
 
 /// The table in use: the best this processor has, or the one that SCALECOM_ISA names ("scalar",

@@ -4,12 +4,15 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
+#include "scalecom/methods/adacomp/adacomp.h"
 #include "scalecom/methods/dense.h"
 #include "scalecom/methods/dgc/dgc.h"
 #include "scalecom/methods/groups/grouped.h"
 #include "scalecom/methods/gtopk.h"
 #include "scalecom/methods/half.h"
+#include "scalecom/methods/powersgd/powersgd.h"
 #include "scalecom/methods/scalecom/scalecom.h"
+#include "scalecom/methods/sketched_sgd/sketched_sgd.h"
 #include "scalecom/methods/topk/topk.h"
 
 namespace scalecom::methods {
@@ -32,8 +35,11 @@ const std::vector<Entry>& entries() {
       {"scalecom", scalecom::make, scalecom::allowed_options, true},
       {"weighted", scalecom::make_weighted, scalecom::weighted_options, true},
       {"topk", topk::make, topk::allowed_options},
-      {"dgc", dgc::make, dgc::allowed_options},
       {"gtopk", make_gtopk, gtopk_options},
+      {"dgc", dgc::make, dgc::allowed_options},
+      {"adacomp", adacomp::make, adacomp::allowed_options},
+      {"powersgd", powersgd::make, powersgd::allowed_options},
+      {"sketched_sgd", sketched_sgd::make, sketched_sgd::allowed_options},
   };
   return list;
 }

@@ -23,7 +23,8 @@ std::string refusal(const std::string& spec) {
 
 TEST(Registry, KnowsItsMethods) {
   EXPECT_EQ(names(), (std::vector<std::string>{"dense", "half", "scalecom", "weighted", "topk",
-                                               "dgc", "gtopk"}));
+                                               "gtopk", "dgc", "adacomp", "powersgd",
+                                               "sketched_sgd"}));
   for (const std::string& name : names()) EXPECT_FALSE(describe(name).empty());
 }
 
@@ -43,7 +44,9 @@ TEST(Registry, RefusalsSayWhatIsAllowed) {
   const auto contains = [](const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
   };
-  EXPECT_TRUE(contains(refusal("scalecon"), "dense, half, scalecom")) << refusal("scalecon");
+  EXPECT_TRUE(
+      contains(refusal("scalecon"), "dense, half, adacomp, powersgd, scalecom, sketched_sgd"))
+      << refusal("scalecon");
   EXPECT_TRUE(contains(refusal("scalecom,speed=9"), "rate=<a number in [1, "))
       << refusal("scalecom,speed=9");
   EXPECT_TRUE(contains(refusal("scalecom,rate=0"), "rate=<a number in [1, "));

@@ -2,6 +2,7 @@
 
 #include "scalecom/kernels/cpu/convert.h"
 #include "scalecom/kernels/cpu/items.h"
+#include "scalecom/kernels/cpu/lowrank.h"
 #include "scalecom/kernels/cpu/pass.h"
 
 namespace scalecom::kernels::cpu {
@@ -19,7 +20,8 @@ constexpr Table make_table(const char* isa) {
           .load = load<L>,
           .store = store<L>,
           .narrow = narrow<L>,
-          .widen = widen<L>};
+          .widen = widen<L>,
+          .low_rank = {accumulate_low_rank<L>, project_low_rank<L>, expand_low_rank<L>}};
 }
 
 }  // namespace scalecom::kernels::cpu

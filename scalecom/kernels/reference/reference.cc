@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "scalecom/kernels/reference/lowrank.h"
+
 namespace scalecom::kernels::reference {
 namespace {
 
@@ -199,18 +201,20 @@ void widen(const std::uint16_t* in, std::int64_t count, DType type, float* out) 
 }  // namespace
 
 const Table& table() {
-  static constexpr Table kTable{.isa = "scalar",
-                                .accumulate = accumulate,
-                                .lead = lead,
-                                .take = take,
-                                .follow = follow,
-                                .keys = keys,
-                                .zero_and_put = zero_and_put,
-                                .put = put,
-                                .load = load,
-                                .store = store,
-                                .narrow = narrow,
-                                .widen = widen};
+  static constexpr Table kTable{
+      .isa = "scalar",
+      .accumulate = accumulate,
+      .lead = lead,
+      .take = take,
+      .follow = follow,
+      .keys = keys,
+      .zero_and_put = zero_and_put,
+      .put = put,
+      .load = load,
+      .store = store,
+      .narrow = narrow,
+      .widen = widen,
+      .low_rank = {accumulate_low_rank, project_low_rank, expand_low_rank}};
   return kTable;
 }
 

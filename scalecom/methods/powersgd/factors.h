@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scalecom/core/array.h"
+#include "scalecom/kernels/lowrank.h"
+#include "scalecom/methods/memory_store.h"
+#include "scalecom/methods/powersgd/options.h"
+#include "scalecom/methods/powersgd/shape.h"
+
+namespace scalecom::methods::powersgd {
+
+/// What PowerSGD remembers of every matrix, by the tensor's name: the memory, the Q that the next
+/// step begins with, and the factors of the last step, which the memory still holds. Those are 0
+/// where nothing was sent.
+class Factors {
+ public:
+  /// As MemoryStore::use.
+  void use(const core::Stream& stream);
+  const core::Stream& stream() const { return errors_.stream(); }
+
+  /// Makes room for a matrix, with a Q drawn from the seed. UsageError where the memory that was
+  /// restored is that of another model.
+  void prepare(const Shape::Matrix& matrix, const Options& options);
+  /// A matrix that is prepared, as a job of `step`, without its gradient. With a warm start, Q is
+  /// what the last step left.
+  kernels::lowrank::Job begin(const Shape::Matrix& matrix, const Options& options,
+                              std::int64_t step);
+
+  /// The memory of a tensor that travels dense now, settled; null where there is none.
+  float* settled(const std::string& name, std::int64_t length);
+  /// It went out as a whole. It can come back until it is forgotten.
+  void set_aside(const std::string& name);
+
+  void forget_aside() { errors_.forget_aside(); }
+  /// The memories as if `step` had sent nothing.
+  void undo(std::int64_t step);
+  /// Takes off what was sent: it can no longer be undone.
+  void settle();
+  /// Every Q is drawn anew when it is needed.
+  void forget_q();
+  void scale(float factor);
+
+  /// Settled copies: NAME, and with a warm start NAME/q for its Q. They stay until the next call.
+  std::vector<NamedMemory> list() const;
+  void replace(Memories memories);
+
+ private:
+  struct Last {
+    std::int64_t rank = 0;
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+    std::int64_t step = -1;
+    core::Array<float> p;
+    core::Array<float> q;
+  };
+
+  kernels::lowrank::Job job_of(const std::string& name, Last& last);
+
+  MemoryStore errors_;
+  MemoryStore starts_;  // Q
+  std::map<std::string, Last> last_;
+  bool warm_start_ = true;
+  mutable Memories copies_;
+};
+
+}  // namespace scalecom::methods::powersgd

@@ -1,0 +1,253 @@
+#include "scalecom/methods/powersgd/powersgd.h"
+
+#include <map>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/hash.h"
+#include "scalecom/core/text.h"
+#include "scalecom/kernels/elementwise.h"
+#include "scalecom/kernels/lowrank.h"
+#include "scalecom/methods/dense_mean.h"
+#include "scalecom/methods/finite_flag.h"
+#include "scalecom/methods/powersgd/factors.h"
+#include "scalecom/methods/powersgd/options.h"
+#include "scalecom/methods/powersgd/shape.h"
+
+namespace scalecom::methods::powersgd {
+namespace {
+
+namespace elementwise = kernels::elementwise;
+namespace lowrank = kernels::lowrank;
+using lowrank::Job;
+
+/// A bucket of one layout, from step to step.
+struct Bucket {
+  Bucket(Shape shape, core::Device device) : shape(std::move(shape)) {
+    if (this->shape.matrices.empty()) return;  // all dense: summed where it lies
+    first = core::Array<float>(device, this->shape.p_elements + this->shape.dense_elements + 1);
+    second = core::Array<float>(device, this->shape.q_elements);
+  }
+  float* dense() { return first.data() + shape.p_elements; }
+
+  Shape shape;
+  core::Array<float> first;   // [P of all matrices | dense slices | NaN where not finite]
+  core::Array<float> second;  // Q of all matrices
+  std::int64_t step = -1;
+};
+
+class PowerSgd final : public Method {
+ public:
+  explicit PowerSgd(const core::OptionString& options) { options_.read(options); }
+
+  comm::Counters cost(const layout::Layout& layout, int size, int rank,
+                      std::int64_t step) const override;
+  void undo() override { factors_.undo(steps() - 1); }
+  void rescale(float factor) override { factors_.scale(factor); }
+  std::vector<NamedMemory> memories() const override { return factors_.list(); }
+
+ protected:
+  void begin_step(std::int64_t step) override;
+  void prepare_bucket(const layout::Layout& layout, std::int64_t step,
+                      const core::Stream& stream) override;
+  void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
+                     comm::Communicator& communicator, std::int64_t step,
+                     const core::Stream& stream) override;
+  std::string spec_text() const override { return "powersgd," + options_.text(); }
+  void apply(const std::string& settings) override;
+  void replace_memories(Memories memories) override;
+
+ private:
+  bool warming_up(std::int64_t step) const { return step < options_.warmup; }
+  Shape shape_of(const layout::Layout& layout, std::int64_t step) const {
+    return warming_up(step) ? Shape::dense(layout) : Shape(layout, options_.rank);
+  }
+  Bucket& bucket_of(const layout::Layout& layout, std::int64_t step);
+  std::vector<Job> jobs_of(Bucket& bucket, const core::Buffer& grad);
+  void reduce_factors(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
+  void reduce_dense(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
+  void load_dense(Bucket& bucket, const core::Buffer& grad, float factor);
+  void store_dense(Bucket& bucket, const core::Buffer& grad);
+  bool fold(const Shape& shape, float factor, float* dense, bool by_place);
+  void finish(const Bucket& bucket, bool folded, bool finite);
+
+  Options options_;
+  Factors factors_;
+  std::map<std::uint64_t, Bucket> buckets_;  // by layout, apart in the warm-up
+  DenseMean dense_mean_;
+  FiniteFlag flag_;
+  core::Array<float> zero_;
+};
+
+void* element(const core::Buffer& grad, std::int64_t index) {
+  return static_cast<std::byte*>(grad.data) + index * core::size_of(grad.dtype);
+}
+
+Bucket& PowerSgd::bucket_of(const layout::Layout& layout, std::int64_t step) {
+  const std::uint64_t key = core::combine(layout.fingerprint(), warming_up(step) ? 1 : 0);
+  const auto found = buckets_.find(key);
+  if (found != buckets_.end()) return found->second;
+  Bucket bucket(shape_of(layout, step), factors_.stream().device());
+  for (const Shape::Matrix& matrix : bucket.shape.matrices) factors_.prepare(matrix, options_);
+  return buckets_.emplace(key, std::move(bucket)).first->second;
+}
+
+// Buckets that the last step did not use belong to an older layout.
+void PowerSgd::begin_step(std::int64_t step) {
+  factors_.forget_aside();
+  std::erase_if(buckets_, [step](const auto& item) { return item.second.step < step - 1; });
+}
+
+void PowerSgd::prepare_bucket(const layout::Layout& layout, std::int64_t step,
+                              const core::Stream& stream) {
+  factors_.use(stream);
+  bucket_of(layout, step);
+  if (zero_.size() == 0 || zero_.device() != stream.device()) {
+    zero_ = core::Array<float>(stream.device(), 1);
+  }
+}
+
+void PowerSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
+                             comm::Communicator& communicator, std::int64_t step,
+                             const core::Stream& stream) {
+  factors_.use(stream);
+  Bucket& bucket = bucket_of(layout, step);
+  bucket.step = step;
+  if (bucket.shape.matrices.empty()) {
+    reduce_dense(bucket, grad, communicator);
+  } else {
+    reduce_factors(bucket, grad, communicator);
+  }
+}
+
+std::vector<Job> PowerSgd::jobs_of(Bucket& bucket, const core::Buffer& grad) {
+  std::vector<Job> jobs;
+  for (const Shape::Matrix& matrix : bucket.shape.matrices) {
+    Job job = factors_.begin(matrix, options_, bucket.step);
+    job.matrix.grad = element(grad, matrix.offset);
+    job.matrix.dtype = grad.dtype;
+    job.p = bucket.first.data() + matrix.p_place;
+    job.q = bucket.second.data() + matrix.q_place;
+    jobs.push_back(job);
+  }
+  return jobs;
+}
+
+void PowerSgd::reduce_factors(Bucket& bucket, const core::Buffer& grad,
+                              comm::Communicator& communicator) {
+  const core::Stream& stream = factors_.stream();
+  const float factor = 1.0F / static_cast<float>(communicator.size());
+  const std::vector<Job> jobs = jobs_of(bucket, grad);
+  flag_.clear(stream);
+  if (options_.warm_start == Options::kOn) lowrank::adopt_q(jobs);
+  lowrank::accumulate(jobs, flag_.data());
+  load_dense(bucket, grad, factor);
+  const bool folded = fold(bucket.shape, factor, bucket.dense(), true);
+  // What any rank's bucket holds that is not finite makes the sum of these a NaN at every rank.
+  elementwise::store(zero_.data(), 1, bucket.dense() + bucket.shape.dense_elements,
+                     core::DType::kFloat32, flag_.data(), stream);
+  communicator.all_reduce(bucket.first.span(), stream);
+  elementwise::check_finite(bucket.first.data(), bucket.first.size(), flag_.data(), stream);
+
+  lowrank::orthonormalise_p(jobs);
+  lowrank::project(jobs);
+  communicator.all_reduce(bucket.second.span(), stream);
+  lowrank::average_q(jobs, factor, flag_.data());
+  lowrank::expand(jobs, flag_.data());
+  store_dense(bucket, grad);
+  if (folded || options_.nonfinite == Options::kError) finish(bucket, folded, flag_.is_clear());
+}
+
+void PowerSgd::load_dense(Bucket& bucket, const core::Buffer& grad, float factor) {
+  for (const Shape::DensePart& part : bucket.shape.dense_parts) {
+    elementwise::load(element(grad, part.offset), grad.dtype, part.length, factor,
+                      bucket.dense() + part.place, factors_.stream());
+  }
+}
+
+void PowerSgd::store_dense(Bucket& bucket, const core::Buffer& grad) {
+  for (const Shape::DensePart& part : bucket.shape.dense_parts) {
+    elementwise::store(bucket.dense() + part.place, part.length, element(grad, part.offset),
+                       grad.dtype, flag_.data(), factors_.stream());
+  }
+}
+
+void PowerSgd::reduce_dense(Bucket& bucket, const core::Buffer& grad,
+                            comm::Communicator& communicator) {
+  bool folded = false;
+  dense_mean_(grad, communicator, factors_.stream(), [&](float* gradient, float factor) {
+    folded = fold(bucket.shape, factor, gradient, false);
+  });
+  if (folded || options_.nonfinite == Options::kError) {
+    finish(bucket, folded, dense_mean_.is_finite());
+  }
+}
+
+// A slice that is dense now and had factors before sends all that its memory holds. `dense` is the
+// fp32 gradient, already scaled by `factor`: the slices one after the other (by_place), or the
+// whole bucket. Whether there was any.
+bool PowerSgd::fold(const Shape& shape, float factor, float* dense, bool by_place) {
+  bool folded = false;
+  for (const Shape::DensePart& part : shape.dense_parts) {
+    const float* const memory = factors_.settled(part.name, part.length);
+    if (memory == nullptr) continue;
+    elementwise::add_quotient(dense + (by_place ? part.place : part.offset), memory, part.length,
+                              1.0F, factor, factors_.stream());
+    folded = true;
+  }
+  return folded;
+}
+
+// What only some steps have the host look at.
+void PowerSgd::finish(const Bucket& bucket, bool folded, bool finite) {
+  if (finite && folded) {
+    for (const Shape::DensePart& part : bucket.shape.dense_parts) factors_.set_aside(part.name);
+  }
+  if (finite || options_.nonfinite != Options::kError) return;
+  throw core::CheckError(core::concat("[powersgd] step ", bucket.step,
+                                      ": a gradient of some rank is not finite; nothing was sent, "
+                                      "and what is finite stays in the memories"));
+}
+
+void PowerSgd::apply(const std::string& settings) {
+  Options changed = options_;
+  changed.read(core::OptionString::parse("powersgd," + settings));
+  if (changed.rank != options_.rank || changed.seed != options_.seed ||
+      changed.warm_start != options_.warm_start) {
+    factors_.forget_q();
+  } else {
+    factors_.settle();
+  }
+  options_ = changed;
+  buckets_.clear();
+}
+
+void PowerSgd::replace_memories(Memories memories) {
+  factors_.replace(std::move(memories));
+  buckets_.clear();
+}
+
+comm::Counters PowerSgd::cost(const layout::Layout& layout, int size, int rank,
+                              std::int64_t step) const {
+  const Shape shape = shape_of(layout, step);
+  comm::Counters cost;
+  if (shape.matrices.empty()) {
+    cost[comm::Call::kAllReduce] = comm::all_reduce_traffic(shape.dense_elements, size, rank);
+    return cost;
+  }
+  cost[comm::Call::kAllReduce] =
+      comm::all_reduce_traffic(shape.p_elements + shape.dense_elements + 1, size, rank) +
+      comm::all_reduce_traffic(shape.q_elements, size, rank);
+  return cost;
+}
+
+}  // namespace
+
+std::unique_ptr<Method> make(const core::OptionString& options) {
+  return std::make_unique<PowerSgd>(options);
+}
+
+std::string allowed_options() {
+  return Options::allowed();
+}
+
+}  // namespace scalecom::methods::powersgd

@@ -1,0 +1,195 @@
+#include "scalecom/methods/sketched_sgd/bucket.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <numeric>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/core/thread_pool.h"
+#include "scalecom/kernels/elementwise.h"
+#include "scalecom/kernels/kernels.h"
+#include "scalecom/kernels/select.h"
+
+namespace scalecom::methods::sketched_sgd {
+namespace {
+
+namespace elementwise = kernels::elementwise;
+
+// Columns for every value that is kept, where nobody says how many: with 5 rows and 4 candidates a
+// step sends 24 numbers for each.
+constexpr std::int64_t kColumnsPerKept = 4;
+
+std::byte* element(const core::Buffer& grad, std::int64_t index) {
+  return static_cast<std::byte*>(grad.data) + index * core::size_of(grad.dtype);
+}
+
+bool all_finite(std::span<const float> numbers) {
+  elementwise::Flag flag = 0;
+  elementwise::check_finite(numbers.data(), static_cast<std::int64_t>(numbers.size()), &flag, {});
+  return flag == 0;
+}
+
+}  // namespace
+
+Sizes::Sizes(const layout::Layout& layout, const Options& options) {
+  double wanted = 0;
+  for (const layout::Slice& slice : layout.slices()) {
+    if (slice.dense() || slice.length == 0) {
+      dense += slice.length;
+      continue;
+    }
+    elements += slice.length;
+    wanted += static_cast<double>(slice.length) / slice.rate;
+  }
+  if (elements == 0) return;
+  kept = std::clamp<std::int64_t>(std::llround(wanted), 1, elements);
+  candidates = std::min(elements, kept * options.candidates);
+  sketch.rows = options.rows;
+  sketch.columns = options.columns > 0 ? options.columns : kept * kColumnsPerKept;
+  sketch.seed = static_cast<std::uint64_t>(options.seed);
+  if (sketch.columns < kept) {
+    throw core::UsageError(
+        core::concat("[sketched_sgd] a sketch of ", sketch.columns, " columns cannot tell the ",
+                     kept, " values apart that a bucket of ", elements,
+                     " elements keeps; give columns=", kept, " or more, or a higher rate"));
+  }
+}
+
+Bucket::Bucket(const layout::Layout& layout, const Options& options, MemoryStore& memories,
+               MemoryStore& velocities)
+    : sizes_(layout, options),
+      momentum_(static_cast<float>(options.momentum)),
+      first_(sizes_.elements > 0 ? sizes_.first_message() : 0),
+      second_(sizes_.candidates),
+      estimates_(sizes_.elements),
+      positions_(static_cast<std::size_t>(sizes_.candidates)) {
+  std::int64_t first = 0;
+  for (const layout::Slice& slice : layout.slices()) {
+    if (slice.dense() || slice.length == 0) {
+      dense_.add(slice);
+      continue;
+    }
+    float* const u = momentum_ > 0 ? velocities.of(slice.name, slice.length) : nullptr;
+    parts_.push_back({slice.offset, first, slice.length, memories.of(slice.name, slice.length), u});
+    first += slice.length;
+  }
+}
+
+void Bucket::accumulate(const core::Buffer& grad, float factor, MemoryStore& memories) {
+  sent_.clear();
+  bool finite = true;
+  std::vector<kernels::sketch::Part> sketched;
+  for (const Part& part : parts_) {
+    finite &= add_gradient(grad, part);
+    sketched.push_back({part.v, part.first, part.length});
+  }
+  kernels::sketch::make(sketched, sizes_.sketch, first_.data());
+  float* const dense = first_.data() + sizes_.sketch.counters();
+  finite &= dense_.load(grad, factor, dense);
+  dense_.fold(memories, factor, dense, DenseSlices::Order::kOneAfterTheOther);
+  first().back() = finite ? 0.0F : std::nanf("");  // and so is the sum, at every rank
+}
+
+bool Bucket::add_gradient(const core::Buffer& grad, const Part& part) {
+  constexpr std::int64_t kBlock = 16 * 1024;
+  std::atomic<bool> finite{true};
+  core::parallel_for((part.length + kBlock - 1) / kBlock, [&](std::int64_t block) {
+    const std::int64_t begin = block * kBlock;
+    const std::int64_t count = std::min(kBlock, part.length - begin);
+    std::vector<float> g(static_cast<std::size_t>(count));
+    kernels::table().load(element(grad, part.offset + begin), grad.dtype, count, 1.0F, g.data());
+    bool fine = true;
+    for (std::int64_t i = 0; i < count; ++i) {
+      float& v = part.v[begin + i];
+      float fresh = g[static_cast<std::size_t>(i)];
+      if (part.u != nullptr) fresh += momentum_ * part.u[begin + i];
+      const float sum = v + fresh;
+      if (!std::isfinite(sum)) {
+        fine = false;
+        continue;
+      }
+      if (part.u != nullptr) part.u[begin + i] = fresh;
+      v = sum;
+    }
+    if (!fine) finite.store(false, std::memory_order_relaxed);
+  });
+  return finite;
+}
+
+const Bucket::Part& Bucket::part_of(std::int64_t position) const {
+  const auto after =
+      std::upper_bound(parts_.begin(), parts_.end(), position,
+                       [](std::int64_t at, const Part& part) { return at < part.first; });
+  return *(after - 1);
+}
+
+bool Bucket::choose() {
+  if (!all_finite(first())) return false;
+  kernels::sketch::estimate(first_.data(), sizes_.sketch, sizes_.elements, estimates_.data());
+  // With beta 1 the selection looks at the memory alone.
+  const kernels::Tensor estimates{estimates_.data(), core::DType::kFloat32, estimates_.data(),
+                                  sizes_.elements};
+  std::int64_t count = 0;
+  kernels::select_exact({&estimates, 1}, {1.0F, 1.0F}, sizes_.candidates, positions_.data(),
+                        &count);
+  for (std::size_t i = 0; i < positions_.size(); ++i) {
+    const Part& part = part_of(positions_[i]);
+    second()[i] = part.v[positions_[i] - part.first];
+  }
+  return true;
+}
+
+// The candidates that are kept, by position. Among equals the lowest positions.
+std::vector<std::size_t> Bucket::largest() const {
+  std::vector<std::size_t> order(positions_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto before = [this](std::size_t a, std::size_t b) {
+    const float x = std::abs(second_.data()[a]);
+    const float y = std::abs(second_.data()[b]);
+    return x != y ? x > y : a < b;
+  };
+  const auto kept = order.begin() + sizes_.kept;
+  std::nth_element(order.begin(), kept == order.end() ? kept - 1 : kept, order.end(), before);
+  order.erase(kept, order.end());
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+bool Bucket::finish(const core::Buffer& grad, float factor) {
+  if (!all_finite(second())) return false;
+  std::vector<std::uint32_t> positions;
+  std::vector<float> values;
+  for (const std::size_t i : largest()) {
+    positions.push_back(positions_[i]);
+    values.push_back(second()[i] * factor);
+  }
+  std::size_t begin = 0;
+  for (const Part& part : parts_) {
+    const std::size_t first = begin;
+    for (; begin < positions.size() && positions[begin] < part.first + part.length; ++begin) {
+      positions[begin] -= static_cast<std::uint32_t>(part.first);
+      float* const v = part.v + positions[begin];
+      float* const u = part.u != nullptr ? part.u + positions[begin] : nullptr;
+      sent_.push_back({v, u, *v, u != nullptr ? *u : 0.0F});
+      *v = 0;
+      if (u != nullptr) *u = 0;
+    }
+    kernels::table().zero_and_put({element(grad, part.offset), grad.dtype, nullptr, part.length}, 0,
+                                  part.length, static_cast<std::int64_t>(begin - first),
+                                  positions.data() + first, values.data() + first);
+  }
+  dense_.store(first_.data() + sizes_.sketch.counters(), grad);
+  return true;
+}
+
+void Bucket::put_back() {
+  for (const Sent& one : sent_) {
+    *one.v = one.v_before;
+    if (one.u != nullptr) *one.u = one.u_before;
+  }
+  sent_.clear();
+}
+
+}  // namespace scalecom::methods::sketched_sgd

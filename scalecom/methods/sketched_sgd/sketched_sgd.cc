@@ -1,0 +1,172 @@
+#include "scalecom/methods/sketched_sgd/sketched_sgd.h"
+
+#include <map>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/methods/dense_mean.h"
+#include "scalecom/methods/sketched_sgd/bucket.h"
+#include "scalecom/methods/sketched_sgd/options.h"
+
+namespace scalecom::methods::sketched_sgd {
+namespace {
+
+constexpr const char* kSuffix = "/u";  // of the names under which velocities are saved
+
+class SketchedSgd final : public Method {
+ public:
+  explicit SketchedSgd(const core::OptionString& options) { options_.read(options); }
+
+  layout::RatePolicy rate_policy() const override { return options_.rates; }
+  comm::Counters cost(const layout::Layout& layout, int size, int rank,
+                      std::int64_t step) const override;
+  void undo() override;
+  void rescale(float factor) override;
+  std::vector<NamedMemory> memories() const override;
+
+ protected:
+  void begin_step(std::int64_t step) override;
+  void prepare_bucket(const layout::Layout& layout, std::int64_t step,
+                      const core::Stream& stream) override;
+  void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
+                     comm::Communicator& communicator, std::int64_t step,
+                     const core::Stream& stream) override;
+  std::string spec_text() const override { return "sketched_sgd," + options_.text(); }
+  void apply(const std::string& settings) override;
+  void replace_memories(Memories memories) override;
+
+ private:
+  Bucket& bucket_of(const layout::Layout& layout);
+  bool exchange(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
+
+  Options options_;
+  MemoryStore memories_;                                      // v
+  MemoryStore velocities_;                                    // u
+  std::map<std::uint64_t, std::unique_ptr<Bucket>> buckets_;  // by layout
+  DenseMean dense_mean_;
+};
+
+Bucket& SketchedSgd::bucket_of(const layout::Layout& layout) {
+  const auto found = buckets_.find(layout.fingerprint());
+  if (found != buckets_.end()) return *found->second;
+  auto bucket = std::make_unique<Bucket>(layout, options_, memories_, velocities_);
+  return *buckets_.emplace(layout.fingerprint(), std::move(bucket)).first->second;
+}
+
+// Buckets that the last step did not use belong to an older layout.
+void SketchedSgd::begin_step(std::int64_t step) {
+  memories_.forget_aside();
+  velocities_.forget_aside();
+  std::erase_if(buckets_, [step](const auto& item) { return item.second->step < step - 1; });
+}
+
+void SketchedSgd::prepare_bucket(const layout::Layout& layout, std::int64_t /*step*/,
+                                 const core::Stream& stream) {
+  require_host("sketched_sgd", stream.device());
+  bucket_of(layout);
+}
+
+void SketchedSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
+                                comm::Communicator& communicator, std::int64_t step,
+                                const core::Stream& stream) {
+  Bucket& bucket = bucket_of(layout);
+  bucket.step = step;
+  bool finite = true;
+  if (bucket.sizes().elements == 0) {
+    dense_mean_(grad, communicator, stream, [&](float* gradient, float factor) {
+      bucket.dense().fold(memories_, factor, gradient, DenseSlices::Order::kAsInTheBucket);
+    });
+    finite = dense_mean_.is_finite();
+  } else {
+    finite = exchange(bucket, grad, communicator);
+    if (!finite) spoil(grad);
+  }
+  if (finite) {
+    bucket.dense().set_aside(memories_);
+    bucket.dense().set_aside(velocities_);
+  }
+  if (!finite && options_.nonfinite == Options::kError) {
+    throw core::CheckError(core::concat("[sketched_sgd] step ", step,
+                                        ": a gradient of some rank is not finite; nothing was "
+                                        "sent, and what is finite stays in the memories"));
+  }
+}
+
+// False where something is not finite, at every rank alike.
+bool SketchedSgd::exchange(Bucket& bucket, const core::Buffer& grad,
+                           comm::Communicator& communicator) {
+  const float factor = 1.0F / static_cast<float>(communicator.size());
+  bucket.accumulate(grad, factor, memories_);
+  communicator.all_reduce(bucket.first());
+  if (!bucket.choose()) return false;
+  communicator.all_reduce(bucket.second());
+  return bucket.finish(grad, factor);
+}
+
+void SketchedSgd::undo() {
+  memories_.bring_back();
+  velocities_.bring_back();
+  for (auto& [key, bucket] : buckets_) {
+    if (bucket->step == steps() - 1) bucket->put_back();
+  }
+}
+
+void SketchedSgd::rescale(float factor) {
+  memories_.forget_aside();
+  velocities_.forget_aside();
+  memories_.scale(factor);
+  velocities_.scale(factor);
+  for (auto& [key, bucket] : buckets_) bucket->forget_sent();
+}
+
+std::vector<NamedMemory> SketchedSgd::memories() const {
+  std::vector<NamedMemory> all = memories_.list();
+  for (NamedMemory& velocity : velocities_.list()) {
+    all.push_back({velocity.name + kSuffix, velocity.values});
+  }
+  return all;
+}
+
+void SketchedSgd::replace_memories(Memories memories) {
+  Memories velocities;
+  for (auto at = memories.begin(); at != memories.end();) {
+    const auto next = std::next(at);
+    if (at->first.ends_with(kSuffix)) {
+      velocities.emplace(at->first.substr(0, at->first.size() - 2), std::move(at->second));
+      memories.erase(at);
+    }
+    at = next;
+  }
+  memories_.replace(std::move(memories));
+  velocities_.replace(std::move(velocities));
+  buckets_.clear();
+}
+
+void SketchedSgd::apply(const std::string& settings) {
+  options_.read(core::OptionString::parse("sketched_sgd," + settings));
+  if (options_.momentum == 0) velocities_.replace({});
+  buckets_.clear();
+}
+
+comm::Counters SketchedSgd::cost(const layout::Layout& layout, int size, int rank,
+                                 std::int64_t /*step*/) const {
+  const Sizes sizes(layout, options_);
+  comm::Counters cost;
+  cost[comm::Call::kAllReduce] = sizes.elements == 0
+                                     ? comm::all_reduce_traffic(sizes.dense, size, rank)
+                                     : comm::all_reduce_traffic(sizes.first_message(), size, rank) +
+                                           comm::all_reduce_traffic(sizes.candidates, size, rank);
+  return cost;
+}
+
+}  // namespace
+
+std::unique_ptr<Method> make(const core::OptionString& options) {
+  return std::make_unique<SketchedSgd>(options);
+}
+
+std::string allowed_options() {
+  return Options::allowed();
+}
+
+}  // namespace scalecom::methods::sketched_sgd
