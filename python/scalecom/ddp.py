@@ -205,7 +205,7 @@ class State:
         learners = self._levels.learners if self._levels else dist.get_world_size(self._group)
         members = dist.get_world_size(self._group) // learners
         dense = self.steps * 4 * sum(self._sizes.values()) * 2 * (learners - 1) / learners / members
-        squares = sum(float(m.double().square().sum()) for m in self._core.memories().values())
+        squares = sum(float(m.double().square().sum()) for m in self._feedback().values())
         return {
             "steps": self.steps,
             "bytes_sent": sent,
@@ -222,7 +222,7 @@ class State:
         learners = self._levels.learners if self._levels else dist.get_world_size(self._group)
         if learners == 1:
             return 1.0
-        memories = self._core.memories()
+        memories = self._feedback()
         own = torch.cat([memories[n] for n in sorted(memories)]) if memories else torch.zeros(1)
         norm = self._sum_inside(own.square().sum()).sqrt()
         together = own / norm if norm > 0 else own
@@ -234,6 +234,10 @@ class State:
         if self._levels:
             dist.all_reduce(number, group=self._levels.inside)
         return number
+
+    def _feedback(self) -> dict[str, torch.Tensor]:
+        """What is not sent yet, by parameter, without what a method keeps beside it."""
+        return {n: m for n, m in self._core.memories().items() if "/" not in n}
 
     def write(self, writer: Writer, step: int | None = None) -> None:
         """Gives stats() to a TensorBoard SummaryWriter, or to anything that has its add_scalar()."""

@@ -57,6 +57,8 @@ struct Passes {
 /// One matrix in a step.
 struct Job {
   Matrix matrix;
+  std::int64_t offset = 0;  ///< of its gradient in the bucket, where that is bound later
+  std::uint64_t key = 0;    ///< tells its draws from those of other matrices
   std::int64_t rank = 1;
   float* last_p = nullptr;  ///< the factors of the last step; zeros where nothing was sent
   float* last_q = nullptr;

@@ -1,6 +1,7 @@
 #include "scalecom/kernels/sketch.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "scalecom/core/hash.h"
@@ -10,17 +11,48 @@ namespace scalecom::kernels::sketch {
 namespace {
 
 constexpr std::int64_t kBlock = 16 * 1024;
+// Elements that are estimated together, row after row, so that medians are taken in vectors.
+constexpr std::int64_t kTogether = 256;
 
-// The middle one, or the mean of the two in the middle. There are few.
-float median(float* values, std::int64_t count) {
-  for (std::int64_t i = 1; i < count; ++i) {
-    const float value = values[i];
-    std::int64_t at = i;
-    for (; at > 0 && values[at - 1] > value; --at) values[at] = values[at - 1];
-    values[at] = value;
+float with_sign(std::uint64_t hash, float value) {
+  const auto sign = static_cast<std::uint32_t>(hash & 1U) << 31;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ sign);
+}
+
+using Row = std::array<float, kTogether>;
+
+// Of five rows, by minima and maxima alone, so that it becomes vectors.
+void medians_of_five(std::vector<Row>& rows, std::int64_t count, float* medians) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    float a = rows[0][i];
+    float b = rows[1][i];
+    float d = rows[3][i];
+    float e = rows[4][i];
+    // The least and the greatest of two pairs cannot be in the middle.
+    const float low = std::max(std::min(a, b), std::min(d, e));
+    const float high = std::min(std::max(a, b), std::max(d, e));
+    const float c = rows[2][i];
+    medians[i] = std::max(std::min(low, high), std::min(std::max(low, high), c));
   }
-  const float upper = values[count / 2];
-  return count % 2 != 0 ? upper : 0.5F * values[count / 2 - 1] + 0.5F * upper;
+}
+
+// The middle one, or the mean of the two in the middle.
+float median(std::vector<float>& values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 != 0 ? values[middle]
+                                : 0.5F * values[middle - 1] + 0.5F * values[middle];
+}
+
+void medians(std::vector<Row>& rows, std::int64_t count, float* out) {
+  if (rows.size() == 5) return medians_of_five(rows, count, out);
+  std::vector<float> values(rows.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      values[row] = rows[row][static_cast<std::size_t>(i)];
+    }
+    out[i] = median(values);
+  }
 }
 
 }  // namespace
@@ -60,7 +92,7 @@ void make(std::span<const Part> parts, const Size& size, float* table) {
       Walk walk(hash, static_cast<std::uint64_t>(part.first));
       for (std::int64_t i = 0; i < part.count; ++i) {
         const std::uint64_t value = walk.next();
-        counters[column_of(value, size.columns)] += sign_of(value) * part.values[i];
+        counters[column_of(value, size.columns)] += with_sign(value, part.values[i]);
       }
     }
   });
@@ -74,14 +106,17 @@ void estimate(const float* table, const Size& size, std::int64_t count, float* e
     for (std::int64_t row = 0; row < size.rows; ++row) {
       walks.emplace_back(Hash(size.seed, row), static_cast<std::uint64_t>(begin));
     }
-    std::array<float, kMostRows> counters;
-    for (std::int64_t i = begin; i < end; ++i) {
-      for (std::int64_t row = 0; row < size.rows; ++row) {
-        const std::uint64_t value = walks[static_cast<std::size_t>(row)].next();
-        counters[static_cast<std::size_t>(row)] =
-            sign_of(value) * table[row * size.columns + column_of(value, size.columns)];
+    std::vector<Row> rows(walks.size());
+    for (std::int64_t first = begin; first < end; first += kTogether) {
+      const std::int64_t together = std::min(kTogether, end - first);
+      for (std::size_t row = 0; row < rows.size(); ++row) {
+        const float* const counters = table + static_cast<std::int64_t>(row) * size.columns;
+        for (std::size_t i = 0; i < static_cast<std::size_t>(together); ++i) {
+          const std::uint64_t value = walks[row].next();
+          rows[row][i] = with_sign(value, counters[column_of(value, size.columns)]);
+        }
       }
-      estimates[i] = median(counters.data(), size.rows);
+      medians(rows, together, estimates + first);
     }
   });
 }

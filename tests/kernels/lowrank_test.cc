@@ -56,7 +56,13 @@ struct Case {
     return {grad, dtype, memory.data(), rows, columns};
   }
   lowrank::Job job() {
-    return {matrix(), rank, last_p.data(), last_q.data(), start_q.data(), p.data(), q.data()};
+    return {.matrix = matrix(),
+            .rank = rank,
+            .last_p = last_p.data(),
+            .last_q = last_q.data(),
+            .start_q = start_q.data(),
+            .p = p.data(),
+            .q = q.data()};
   }
   void expect_same(const Case& other) const {
     EXPECT_TRUE(grad32.same(other.grad32)) << "in the gradient";

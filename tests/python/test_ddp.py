@@ -32,7 +32,8 @@ def test_dense_is_ddp_bit_for_bit(world, size: int) -> None:
 @pytest.mark.parametrize(
     "method",
     ["scalecom,rate=10,check=conserve", "scalecom,rate=20,leaders=sharded,check=conserve",
-     "scalecom,rate=10,select=exact,check=conserve", "scalecom,rate=10,values=bf16", "half"],
+     "scalecom,rate=10,select=exact,check=conserve", "scalecom,rate=10,values=bf16", "half",
+     "powersgd,rank=2", "adacomp", "sketched_sgd,rate=50"],
 )
 def test_ranks_stay_together(world, size: int, method: str) -> None:
     _same_everywhere(world(size).run(_weights, method, 8))

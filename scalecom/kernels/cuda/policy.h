@@ -85,6 +85,20 @@ struct Elementwise {
   static constexpr int kBlocksPerProcessor = 16;
 };
 
+/// A matrix and its thin factors. These were not measured yet.
+struct LowRank {
+  /// Of a block in which a warp takes some rows at a time over a piece of their columns.
+  static constexpr int kThreads = 256;
+  static constexpr int kRows = 4;
+  static constexpr std::int64_t kPiece = 2048;
+  /// Of a block that goes down some rows, a thread a column.
+  static constexpr int kColumns = 128;
+  static constexpr std::int64_t kBlockRows = 128;
+  /// Of the one block that makes a matrix's factors orthonormal.
+  static constexpr int kOrthonormalThreads = 512;
+  static constexpr int kBlocksPerProcessor = 8;
+};
+
 /// Copies and sums of arrays of ranks that share a GPU.
 struct Exchange {
   static constexpr int kThreads = 256;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
+#include "scalecom/kernels/lowrank_batch.h"
 
 namespace scalecom::methods::powersgd {
 namespace {
@@ -14,15 +16,38 @@ using lowrank::Job;
 
 constexpr const char* kSuffix = "/q";
 
-std::uint64_t seed_of(const Options& options, const std::string& name, std::int64_t step) {
-  const auto seed = static_cast<std::uint64_t>(options.seed);
-  return core::combine(core::combine(seed, static_cast<std::uint64_t>(step)), core::hash(name));
-}
-
 core::AlignedArray<float> copy_of(std::span<const float> values) {
   core::AlignedArray<float> copy(static_cast<std::int64_t>(values.size()));
   std::copy(values.begin(), values.end(), copy.begin());
   return copy;
+}
+
+// From host memory to an array of the stream's device.
+void put(float* to, const core::AlignedArray<float>& from, const core::Stream& stream) {
+  if (!stream.device().is_cuda()) {
+    std::copy(from.begin(), from.end(), to);
+    return;
+  }
+  core::cuda::copy(to, from.data(), from.size() * static_cast<std::int64_t>(sizeof(float)), stream);
+  core::cuda::synchronize(stream);
+}
+
+core::AlignedArray<float> host_copy(const core::Array<float>& array, const core::Stream& stream) {
+  if (!array.device().is_cuda()) return copy_of(array.span());
+  core::AlignedArray<float> copy(array.size());
+  core::cuda::copy(copy.data(), array.data(),
+                   array.size() * static_cast<std::int64_t>(sizeof(float)), stream);
+  core::cuda::synchronize(stream);
+  return copy;
+}
+
+void clear(core::Array<float>& array, const core::Stream& stream) {
+  if (array.device().is_cuda()) {
+    core::cuda::set_zero(array.data(), array.size() * static_cast<std::int64_t>(sizeof(float)),
+                         stream);
+  } else {
+    std::fill_n(array.data(), array.size(), 0.0F);
+  }
 }
 
 }  // namespace
@@ -36,10 +61,7 @@ void Factors::prepare(const Shape::Matrix& matrix, const Options& options) {
   warm_start_ = options.warm_start == Options::kOn;
   const std::int64_t q_size = options.rank * matrix.columns;
   errors_.of(matrix.name, matrix.elements());
-  if (starts_.find(matrix.name, q_size) == nullptr) {
-    float* const q = starts_.of(matrix.name, q_size);
-    lowrank::draw_q(seed_of(options, matrix.name, 0), options.rank, matrix.columns, q);
-  }
+  if (starts_.find(matrix.name, q_size) == nullptr) draw(matrix, options);
   Last& last = last_[matrix.name];
   if (last.rank != 0) return;
   last = {options.rank,
@@ -53,18 +75,27 @@ void Factors::prepare(const Shape::Matrix& matrix, const Options& options) {
 Job Factors::job_of(const std::string& name, Last& last) {
   const lowrank::Matrix matrix{nullptr, core::DType::kFloat32,
                                errors_.of(name, last.rows * last.columns), last.rows, last.columns};
-  return {
-      matrix,  last.rank, last.p.data(), last.q.data(), starts_.of(name, last.rank * last.columns),
-      nullptr, nullptr};
+  return {.matrix = matrix,
+          .key = core::hash(name),
+          .rank = last.rank,
+          .last_p = last.p.data(),
+          .last_q = last.q.data(),
+          .start_q = starts_.of(name, last.rank * last.columns)};
 }
 
-Job Factors::begin(const Shape::Matrix& matrix, const Options& options, std::int64_t step) {
-  Last& last = last_.at(matrix.name);
-  last.step = step;
-  const Job job = job_of(matrix.name, last);
-  if (options.warm_start == Options::kOff) {
-    lowrank::draw_q(seed_of(options, matrix.name, step), job.rank, matrix.columns, job.start_q);
-  }
+// On the host, wherever it goes, so that every device begins with the same bits.
+void Factors::draw(const Shape::Matrix& matrix, const Options& options) {
+  const std::int64_t size = options.rank * matrix.columns;
+  core::AlignedArray<float> drawn(size);
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  lowrank::draw_q(core::combine(seed, core::hash(matrix.name)), options.rank, matrix.columns,
+                  drawn.data());
+  put(starts_.of(matrix.name, size), drawn, stream());
+}
+
+Job Factors::job_of(const Shape::Matrix& matrix) {
+  Job job = job_of(matrix.name, last_.at(matrix.name));
+  job.offset = matrix.offset;
   return job;
 }
 
@@ -72,9 +103,9 @@ float* Factors::settled(const std::string& name, std::int64_t length) {
   float* const memory = errors_.find(name, length);
   const auto found = last_.find(name);
   if (memory == nullptr || found == last_.end()) return memory;
-  const Job job = job_of(name, found->second);
-  lowrank::adopt_q({&job, 1});
-  lowrank::settle({&job, 1});
+  lowrank::Batch alone({job_of(name, found->second)}, stream());
+  alone.adopt_q(stream());
+  alone.settle(stream());
   return memory;
 }
 
@@ -86,8 +117,17 @@ void Factors::undo(std::int64_t step) {
   errors_.bring_back();
   for (auto& [name, last] : last_) {
     if (last.step != step) continue;
-    std::fill_n(last.p.data(), last.p.size(), 0.0F);
-    std::fill_n(last.q.data(), last.q.size(), 0.0F);
+    clear(last.p, stream());
+    clear(last.q, stream());
+  }
+}
+
+// The newest step of all is the one that was captured.
+void Factors::replayed(std::int64_t steps) {
+  std::int64_t newest = -1;
+  for (const auto& [name, last] : last_) newest = std::max(newest, last.step);
+  for (auto& [name, last] : last_) {
+    if (last.step == newest) last.step = steps - 1;
   }
 }
 
@@ -122,15 +162,13 @@ std::vector<NamedMemory> Factors::list() const {
   for (const auto& [name, last] : last_) {
     const auto memory = copies_.find(name);
     if (memory == copies_.end()) continue;
-    core::AlignedArray<float> p = copy_of(last.p.span());
-    core::AlignedArray<float> q = copy_of(last.q.span());
-    Job job{{nullptr, core::DType::kFloat32, memory->second.data(), last.rows, last.columns},
-            last.rank,
-            p.data(),
-            q.data(),
-            nullptr,
-            nullptr,
-            nullptr};
+    core::AlignedArray<float> p = host_copy(last.p, stream());
+    core::AlignedArray<float> q = host_copy(last.q, stream());
+    Job job{
+        .matrix = {nullptr, core::DType::kFloat32, memory->second.data(), last.rows, last.columns},
+        .rank = last.rank,
+        .last_p = p.data(),
+        .last_q = q.data()};
     if (warm_start_) {
       job.start_q = copies_.at(name + kSuffix).data();
       lowrank::adopt_q({&job, 1});

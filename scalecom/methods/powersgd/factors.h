@@ -25,10 +25,13 @@ class Factors {
   /// Makes room for a matrix, with a Q drawn from the seed. UsageError where the memory that was
   /// restored is that of another model.
   void prepare(const Shape::Matrix& matrix, const Options& options);
-  /// A matrix that is prepared, as a job of `step`, without its gradient. With a warm start, Q is
-  /// what the last step left.
-  kernels::lowrank::Job begin(const Shape::Matrix& matrix, const Options& options,
-                              std::int64_t step);
+  /// A matrix that is prepared, as a job without the factors of this step. Its arrays stay where
+  /// they are until the matrix travels dense, or Q is forgotten.
+  kernels::lowrank::Job job_of(const Shape::Matrix& matrix);
+  /// The matrix takes part in `step`.
+  void begin(const Shape::Matrix& matrix, std::int64_t step) { last_.at(matrix.name).step = step; }
+  /// After captured steps were replayed: `steps` are done.
+  void replayed(std::int64_t steps);
 
   /// The memory of a tensor that travels dense now, settled; null where there is none.
   float* settled(const std::string& name, std::int64_t length);
@@ -59,6 +62,7 @@ class Factors {
   };
 
   kernels::lowrank::Job job_of(const std::string& name, Last& last);
+  void draw(const Shape::Matrix& matrix, const Options& options);
 
   MemoryStore errors_;
   MemoryStore starts_;  // Q

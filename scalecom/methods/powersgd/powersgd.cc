@@ -1,12 +1,15 @@
 #include "scalecom/methods/powersgd/powersgd.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
+#include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
 #include "scalecom/kernels/elementwise.h"
-#include "scalecom/kernels/lowrank.h"
+#include "scalecom/kernels/lowrank_batch.h"
 #include "scalecom/methods/dense_mean.h"
 #include "scalecom/methods/finite_flag.h"
 #include "scalecom/methods/powersgd/factors.h"
@@ -32,6 +35,7 @@ struct Bucket {
   Shape shape;
   core::Array<float> first;   // [P of all matrices | dense slices | NaN where not finite]
   core::Array<float> second;  // Q of all matrices
+  std::optional<lowrank::Batch> batch;
   std::int64_t step = -1;
 };
 
@@ -52,6 +56,7 @@ class PowerSgd final : public Method {
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
+  void after_replays(std::int64_t steps) override;
   std::string spec_text() const override { return "powersgd," + options_.text(); }
   void apply(const std::string& settings) override;
   void replace_memories(Memories memories) override;
@@ -62,9 +67,9 @@ class PowerSgd final : public Method {
     return warming_up(step) ? Shape::dense(layout) : Shape(layout, options_.rank);
   }
   Bucket& bucket_of(const layout::Layout& layout, std::int64_t step);
-  std::vector<Job> jobs_of(Bucket& bucket, const core::Buffer& grad);
   void reduce_factors(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
   void reduce_dense(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
+  void check_capture(const core::Stream& stream) const;
   void load_dense(Bucket& bucket, const core::Buffer& grad, float factor);
   void store_dense(Bucket& bucket, const core::Buffer& grad);
   bool fold(const Shape& shape, float factor, float* dense, bool by_place);
@@ -87,7 +92,14 @@ Bucket& PowerSgd::bucket_of(const layout::Layout& layout, std::int64_t step) {
   const auto found = buckets_.find(key);
   if (found != buckets_.end()) return found->second;
   Bucket bucket(shape_of(layout, step), factors_.stream().device());
-  for (const Shape::Matrix& matrix : bucket.shape.matrices) factors_.prepare(matrix, options_);
+  std::vector<Job> jobs;
+  for (const Shape::Matrix& matrix : bucket.shape.matrices) {
+    factors_.prepare(matrix, options_);
+    jobs.push_back(factors_.job_of(matrix));
+    jobs.back().p = bucket.first.data() + matrix.p_place;
+    jobs.back().q = bucket.second.data() + matrix.q_place;
+  }
+  if (!jobs.empty()) bucket.batch.emplace(std::move(jobs), factors_.stream());
   return buckets_.emplace(key, std::move(bucket)).first->second;
 }
 
@@ -109,6 +121,7 @@ void PowerSgd::prepare_bucket(const layout::Layout& layout, std::int64_t step,
 void PowerSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                              comm::Communicator& communicator, std::int64_t step,
                              const core::Stream& stream) {
+  check_capture(stream);
   factors_.use(stream);
   Bucket& bucket = bucket_of(layout, step);
   bucket.step = step;
@@ -119,27 +132,39 @@ void PowerSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& lay
   }
 }
 
-std::vector<Job> PowerSgd::jobs_of(Bucket& bucket, const core::Buffer& grad) {
-  std::vector<Job> jobs;
-  for (const Shape::Matrix& matrix : bucket.shape.matrices) {
-    Job job = factors_.begin(matrix, options_, bucket.step);
-    job.matrix.grad = element(grad, matrix.offset);
-    job.matrix.dtype = grad.dtype;
-    job.p = bucket.first.data() + matrix.p_place;
-    job.q = bucket.second.data() + matrix.q_place;
-    jobs.push_back(job);
+// The host cannot look at what a captured step gives, nor draw for the steps that it will be.
+void PowerSgd::check_capture(const core::Stream& stream) const {
+  const bool asks = options_.nonfinite == Options::kError || options_.warm_start == Options::kOff;
+  if (!asks || !core::cuda::is_capturing(stream)) return;
+  throw core::UsageError(
+      "[powersgd] the stream is being captured, and nonfinite=error and warm_start=off have the "
+      "host take part in every step; capture with nonfinite=nan,warm_start=on");
+}
+
+void PowerSgd::after_replays(std::int64_t steps) {
+  std::int64_t newest = -1;
+  for (const auto& [key, bucket] : buckets_) newest = std::max(newest, bucket.step);
+  for (auto& [key, bucket] : buckets_) {
+    if (bucket.step == newest) bucket.step = steps - 1;
   }
-  return jobs;
+  factors_.replayed(steps);
 }
 
 void PowerSgd::reduce_factors(Bucket& bucket, const core::Buffer& grad,
                               comm::Communicator& communicator) {
   const core::Stream& stream = factors_.stream();
   const float factor = 1.0F / static_cast<float>(communicator.size());
-  const std::vector<Job> jobs = jobs_of(bucket, grad);
+  lowrank::Batch& batch = *bucket.batch;
+  for (const Shape::Matrix& matrix : bucket.shape.matrices) factors_.begin(matrix, bucket.step);
   flag_.clear(stream);
-  if (options_.warm_start == Options::kOn) lowrank::adopt_q(jobs);
-  lowrank::accumulate(jobs, flag_.data());
+  if (options_.warm_start == Options::kOn) {
+    batch.adopt_q(stream);
+  } else {
+    batch.draw_q(core::combine(static_cast<std::uint64_t>(options_.seed),
+                               static_cast<std::uint64_t>(bucket.step)),
+                 stream);
+  }
+  batch.accumulate(grad, flag_.data(), stream);
   load_dense(bucket, grad, factor);
   const bool folded = fold(bucket.shape, factor, bucket.dense(), true);
   // What any rank's bucket holds that is not finite makes the sum of these a NaN at every rank.
@@ -148,11 +173,11 @@ void PowerSgd::reduce_factors(Bucket& bucket, const core::Buffer& grad,
   communicator.all_reduce(bucket.first.span(), stream);
   elementwise::check_finite(bucket.first.data(), bucket.first.size(), flag_.data(), stream);
 
-  lowrank::orthonormalise_p(jobs);
-  lowrank::project(jobs);
+  batch.orthonormalise_p(stream);
+  batch.project(stream);
   communicator.all_reduce(bucket.second.span(), stream);
-  lowrank::average_q(jobs, factor, flag_.data());
-  lowrank::expand(jobs, flag_.data());
+  batch.average_q(factor, flag_.data(), stream);
+  batch.expand(grad, flag_.data(), stream);
   store_dense(bucket, grad);
   if (folded || options_.nonfinite == Options::kError) finish(bucket, folded, flag_.is_clear());
 }
