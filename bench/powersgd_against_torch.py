@@ -66,7 +66,10 @@ def make_modules(shapes, rank):
     """DDP without a hook, with PyTorch's and with ours."""
     import scalecom
 
-    modules = {name: DistributedDataParallel(Copies(shapes), gradient_as_bucket_view=True)
+    # One bucket: with several on gloo, PyTorch's hook can wait for itself forever, as it waits for a
+    # reduction in the few threads that carry reductions out.
+    wrap = {"bucket_cap_mb": 1000, "gradient_as_bucket_view": True}
+    modules = {name: DistributedDataParallel(Copies(shapes), **wrap)
                for name in ("none", "torch", "scalecom")}
     hook_state = PowerSGDState(None, matrix_approximation_rank=rank, start_powerSGD_iter=DENSE_STEPS)
     modules["torch"].register_comm_hook(hook_state, powerSGD_hook)
@@ -101,8 +104,8 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="also write the figures here")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29611", SCALECOM_THREADS=str(args.threads))
-    dist.init_process_group("gloo", rank=0, world_size=1)
+    os.environ["SCALECOM_THREADS"] = str(args.threads)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 
     shapes = resnet50_shapes()
     check([(64, 80), (64,), (100, 8, 3, 3)], args.rank)

@@ -63,13 +63,17 @@ std::string refusal(const std::function<void()>& call) {
 }
 
 layout::Layout mixed() {
-  return layout_of({{13, 1}, {1000, 10}, {777, 25}, {5000, 100}, {64, 1}});
+  const layout::Layout flat = layout_of({{13, 1}, {1000, 10}, {777, 25}, {5000, 100}, {64, 1}});
+  std::vector<layout::Slice> slices(flat.slices().begin(), flat.slices().end());
+  slices[1].shape = {20, 50};
+  slices[3].shape = {50, 20, 5};
+  return layout::Layout(std::move(slices));
 }
 
 TEST(OnGpu, ACapturedStepIsReplayedAsAnyOther) {
   for (const char* const spec :
        {"scalecom", "scalecom,leaders=sharded", "scalecom,select=random", "scalecom,select=exact",
-        "scalecom,select=chunk:500", "scalecom,values=bf16", "dense", "half"}) {
+        "scalecom,select=chunk:500", "scalecom,values=bf16", "dense", "half", "powersgd,rank=2"}) {
     Alone eager(spec, mixed());
     Alone replayed(spec, mixed());
     std::mt19937 random(3);

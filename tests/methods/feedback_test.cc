@@ -6,6 +6,7 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/state/method_state.h"
+#include "tests/device.h"
 #include "tests/methods/shapes.h"
 #include "tests/state/temporary_folder.h"
 
@@ -23,6 +24,11 @@ using testing::World;
 
 class Feedback : public ::testing::TestWithParam<const char*> {
  protected:
+  void SetUp() override {
+    if (::scalecom::testing::device().is_cuda() && !spec().starts_with("powersgd")) {
+      GTEST_SKIP() << "it takes gradients in host memory only";
+    }
+  }
   std::string spec() const { return GetParam(); }
   layout::Layout layout() const { return layout_for(spec(), small_model()); }
 };
@@ -354,6 +360,23 @@ TEST_P(Feedback, TensorsOfNoElementsAreFine) {
   Gradients gradients(3, {3.0F});
   world.reduce(gradients, layout);
   EXPECT_NEAR(gradients[0][0], 3.0F, 1e-6);
+}
+
+// Who has no side for a GPU says so, before anything is sent.
+TEST(OnGpu, AGradientOnAGpuIsRefusedWhereItCannotBe) {
+  if (!::scalecom::testing::device().is_cuda()) GTEST_SKIP() << "needs a GPU";
+  for (const std::string spec : {"adacomp", "sketched_sgd,rate=20"}) {
+    World world(1, spec);
+    const layout::Layout layout = layout_for(spec, small_model());
+    Gradients gradients(1, std::vector<float>(static_cast<std::size_t>(layout.elements()), 1.0F));
+    try {
+      world.reduce(gradients, layout);
+      ADD_FAILURE() << spec;
+    } catch (const core::UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("host memory"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(world.method(0).steps(), 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Feedback,

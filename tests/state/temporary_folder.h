@@ -15,7 +15,7 @@ namespace scalecom::state {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = testing::TempDir() + "/scalecom-XXXXXX";
+    std::string name = ::testing::TempDir() + "/scalecom-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
     path_ = name;
   }

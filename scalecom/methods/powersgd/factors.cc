@@ -22,23 +22,20 @@ core::AlignedArray<float> copy_of(std::span<const float> values) {
   return copy;
 }
 
-// From host memory to an array of the stream's device.
-void put(float* to, const core::AlignedArray<float>& from, const core::Stream& stream) {
-  if (!stream.device().is_cuda()) {
-    std::copy(from.begin(), from.end(), to);
-    return;
+// Between arrays in host memory or on the stream's device.
+void copy(float* to, const float* from, std::int64_t count, const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    core::cuda::copy(to, from, count * static_cast<std::int64_t>(sizeof(float)), stream);
+    core::cuda::synchronize(stream);
+  } else {
+    std::copy_n(from, count, to);
   }
-  core::cuda::copy(to, from.data(), from.size() * static_cast<std::int64_t>(sizeof(float)), stream);
-  core::cuda::synchronize(stream);
 }
 
 core::AlignedArray<float> host_copy(const core::Array<float>& array, const core::Stream& stream) {
-  if (!array.device().is_cuda()) return copy_of(array.span());
-  core::AlignedArray<float> copy(array.size());
-  core::cuda::copy(copy.data(), array.data(),
-                   array.size() * static_cast<std::int64_t>(sizeof(float)), stream);
-  core::cuda::synchronize(stream);
-  return copy;
+  core::AlignedArray<float> here(array.size());
+  copy(here.data(), array.data(), array.size(), stream);
+  return here;
 }
 
 void clear(core::Array<float>& array, const core::Stream& stream) {
@@ -90,7 +87,7 @@ void Factors::draw(const Shape::Matrix& matrix, const Options& options) {
   const auto seed = static_cast<std::uint64_t>(options.seed);
   lowrank::draw_q(core::combine(seed, core::hash(matrix.name)), options.rank, matrix.columns,
                   drawn.data());
-  put(starts_.of(matrix.name, size), drawn, stream());
+  copy(starts_.of(matrix.name, size), drawn.data(), size, stream());
 }
 
 Job Factors::job_of(const Shape::Matrix& matrix) {
@@ -151,6 +148,22 @@ void Factors::scale(float factor) {
   errors_.scale(factor);
 }
 
+// What the next step will begin with, in the bits of the device that it will run on.
+core::AlignedArray<float> Factors::adopted(const std::string& name, const Last& last) const {
+  const std::int64_t size = last.rank * last.columns;
+  core::Array<float> q(last.q.device(), size);
+  copy(q.data(), starts_.find(name, size), size, stream());
+  core::Array<float> fresh(last.q.device(), size);
+  copy(fresh.data(), last.q.data(), size, stream());
+  lowrank::Batch alone({{.matrix = {.rows = last.rows, .columns = last.columns},
+                         .rank = last.rank,
+                         .last_q = fresh.data(),
+                         .start_q = q.data()}},
+                       stream());
+  alone.adopt_q(stream());
+  return host_copy(q, stream());
+}
+
 std::vector<NamedMemory> Factors::list() const {
   copies_.clear();
   for (const NamedMemory& memory : errors_.list()) {
@@ -162,17 +175,14 @@ std::vector<NamedMemory> Factors::list() const {
   for (const auto& [name, last] : last_) {
     const auto memory = copies_.find(name);
     if (memory == copies_.end()) continue;
+    if (warm_start_) copies_.at(name + kSuffix) = adopted(name, last);
     core::AlignedArray<float> p = host_copy(last.p, stream());
     core::AlignedArray<float> q = host_copy(last.q, stream());
-    Job job{
+    const Job job{
         .matrix = {nullptr, core::DType::kFloat32, memory->second.data(), last.rows, last.columns},
         .rank = last.rank,
         .last_p = p.data(),
         .last_q = q.data()};
-    if (warm_start_) {
-      job.start_q = copies_.at(name + kSuffix).data();
-      lowrank::adopt_q({&job, 1});
-    }
     lowrank::settle({&job, 1});
   }
   std::vector<NamedMemory> all;

@@ -63,9 +63,10 @@ class Factors {
 
   kernels::lowrank::Job job_of(const std::string& name, Last& last);
   void draw(const Shape::Matrix& matrix, const Options& options);
+  core::AlignedArray<float> adopted(const std::string& name, const Last& last) const;
 
   MemoryStore errors_;
-  MemoryStore starts_;  // Q
+  mutable MemoryStore starts_;  // Q
   std::map<std::string, Last> last_;
   bool warm_start_ = true;
   mutable Memories copies_;
