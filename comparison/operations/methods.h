@@ -8,9 +8,12 @@
 /// One function a method, in a file of its name; the options are complete.
 namespace comparison::operations {
 
+std::unique_ptr<Statement> state_adacomp(const scalecom::core::OptionString& options);
 std::unique_ptr<Statement> state_dense(const scalecom::core::OptionString& options);
 std::unique_ptr<Statement> state_half(const scalecom::core::OptionString& options);
+std::unique_ptr<Statement> state_powersgd(const scalecom::core::OptionString& options);
 std::unique_ptr<Statement> state_scalecom(const scalecom::core::OptionString& options);
+std::unique_ptr<Statement> state_sketched_sgd(const scalecom::core::OptionString& options);
 
 /// What every method does to what travels dense: the mean, and a look at whether it is finite.
 /// Alone, a rank divides by one all the same.

@@ -18,8 +18,10 @@ struct Entry {
 };
 
 // A new statement is one line here.
-constexpr std::array kEntries{Entry{"dense", state_dense}, Entry{"half", state_half},
-                              Entry{"scalecom", state_scalecom}};
+constexpr std::array kEntries{
+    Entry{"adacomp", state_adacomp},   Entry{"dense", state_dense},
+    Entry{"half", state_half},         Entry{"powersgd", state_powersgd},
+    Entry{"scalecom", state_scalecom}, Entry{"sketched_sgd", state_sketched_sgd}};
 
 }  // namespace
 

@@ -64,7 +64,8 @@ TEST(Statements, GiveTheBitsOfTheirMethods) {
   for (const char* const spec :
        {"dense", "half", "half,values=bf16", "scalecom,rate=10", "scalecom,rate=10,beta=1",
         "scalecom,rate=7,decay=0.9,values=bf16", "scalecom,rate=10,select=random",
-        "scalecom,rate=10,select=chunk:64", "scalecom,rate=10,select=exact"}) {
+        "scalecom,rate=10,select=chunk:64", "scalecom,rate=10,select=exact", "adacomp",
+        "adacomp,bin=64", "sketched_sgd,rate=20", "sketched_sgd,rate=20,rows=4,momentum=0.5"}) {
     const auto method = scalecom::methods::make(spec);
     const auto statement = make_statement(spec);
     ASSERT_NE(statement, nullptr) << spec;
@@ -84,6 +85,24 @@ TEST(Statements, GiveTheBitsOfTheirMethods) {
   }
 }
 
+// Its sums are taken in another order, and Gram and Schmidt's in another precision.
+TEST(Statements, PowerSgdIsTheMethodButForRounding) {
+  const auto method = scalecom::methods::make("powersgd,rank=2");
+  const auto statement = make_statement("powersgd,rank=2");
+  ASSERT_NE(statement, nullptr);
+  const layout::Layout bucket = layout::make_layout(kModel, method->rate_policy());
+  const auto world = scalecom::comm::inproc::make_world(1);
+  for (int step = 0; step < 4; ++step) {
+    std::vector<float> real = gradient(elements(), static_cast<unsigned>(step));
+    std::vector<Number> stated(real.begin(), real.end());
+    method->reduce(core::Buffer::of(real.data(), bucket.elements()), bucket, *world.front());
+    statement->step(stated, bucket, step);
+    for (std::size_t i = 0; i < real.size(); ++i) {
+      ASSERT_NEAR(stated[i].value(), real[i], 1e-4) << "step " << step << ", element " << i;
+    }
+  }
+}
+
 TEST(Statements, AreCountedAnElement) {
   const std::vector<layout::Tensor> model{{"first", {1, 1}}, {"all", {100, 1000}}};
   const std::vector<float> values = gradient(100'001, 1);
@@ -95,6 +114,13 @@ TEST(Statements, AreCountedAnElement) {
   // No size and no comparison; a draw of 20 operations a chunk.
   EXPECT_NEAR(count("scalecom,rate=100,select=random", model, values).value(), 6.23, 0.03);
   EXPECT_GT(count("scalecom,rate=100,select=exact", model, values).value(), 8.5);
+  // Sum, finite, difference, and three products with each of the factors.
+  EXPECT_NEAR(count("powersgd,rank=1", model, values).value(), 3 + 6, 0.5);
+  EXPECT_NEAR(count("powersgd,rank=4", model, values).value(), 3 + 24, 5);
+  // Two sums, two sizes and their comparisons, finite twice and the mean.
+  EXPECT_NEAR(count("adacomp", model, values).value(), 10, 0.5);
+  // A sketch's hash is 10 to 13 operations a row, and is taken twice.
+  EXPECT_GT(count("sketched_sgd", model, values).value(), 2 * 5 * 10);
 }
 
 }  // namespace
