@@ -12,7 +12,8 @@ bool pays(double rows, double columns, double rank) {
 
 Shape::Shape(const layout::Layout& layout, std::int64_t rank) {
   for (const layout::Slice& slice : layout.slices()) {
-    const std::int64_t rows = slice.shape.empty() ? 1 : slice.shape.front();
+    // A part of a tensor is no matrix.
+    const std::int64_t rows = slice.shape.empty() || !slice.whole() ? 1 : slice.shape.front();
     const std::int64_t columns = rows > 0 ? slice.length / rows : 0;
     if (pays(static_cast<double>(rows), static_cast<double>(columns), static_cast<double>(rank))) {
       matrices.push_back({slice.name, slice.offset, rows, columns, p_elements, q_elements});
