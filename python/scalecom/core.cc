@@ -2,11 +2,13 @@
 // step.
 #include <torch/csrc/utils/pybind.h>
 
+#include <array>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "scalecom/core/error.h"
 #include "scalecom/state/method_state.h"
 #include "scalecom/torch/ddp.h"
+#include "scalecom/torch/fsdp.h"
 #include "scalecom/torch/process_group.h"
 #include "scalecom/torch/side_stream.h"
 
@@ -17,6 +19,8 @@ namespace {
 namespace core = scalecom::core;
 namespace methods = scalecom::methods;
 using scalecom::torch::Ddp;
+using scalecom::torch::Fsdp;
+using Released = py::call_guard<py::gil_scoped_release>;
 
 /// torch's binding has a holder of its own for process groups; the group itself counts who holds
 /// it.
@@ -28,33 +32,73 @@ c10::intrusive_ptr<c10d::ProcessGroup> group_of(const py::object& object) {
 /// Ranks of the group, in the order of a part of it, and that part.
 using Part = std::pair<std::vector<int>, py::object>;
 
+std::unique_ptr<scalecom::comm::Communicator> communicator_of(const py::object& group,
+                                                              double deadline_seconds,
+                                                              const std::vector<Part>& parts = {}) {
+  std::vector<scalecom::torch::GroupPart> groups;
+  for (const auto& [ranks, part] : parts) groups.push_back({ranks, group_of(part)});
+  const std::chrono::duration<double> deadline(deadline_seconds);
+  return scalecom::torch::make_communicator(
+      group_of(group), std::chrono::duration_cast<std::chrono::milliseconds>(deadline),
+      std::move(groups));
+}
+
 std::shared_ptr<Ddp> make_ddp(const std::string& spec, const std::vector<std::string>& names,
                               const std::vector<at::Tensor>& tensors, const py::object& group,
                               double deadline_seconds, const std::vector<Part>& parts) {
   std::vector<Ddp::Parameter> parameters;
   for (std::size_t i = 0; i < names.size(); ++i) parameters.push_back({names[i], tensors[i]});
-  std::vector<scalecom::torch::GroupPart> groups;
-  for (const auto& [ranks, part] : parts) groups.push_back({ranks, group_of(part)});
-  const std::chrono::duration<double> deadline(deadline_seconds);
-  auto communicator = scalecom::torch::make_communicator(
-      group_of(group), std::chrono::duration_cast<std::chrono::milliseconds>(deadline),
-      std::move(groups));
+  auto communicator = communicator_of(group, deadline_seconds, parts);
   const py::gil_scoped_release released;
   return std::make_shared<Ddp>(spec, std::move(parameters), std::move(communicator));
 }
 
-/// Copies on the CPU, by the parameter's name.
-std::map<std::string, at::Tensor> memories(Ddp& ddp) {
+/// First element, length and room of a shard.
+using Place = std::array<std::int64_t, 3>;
+
+std::unique_ptr<Fsdp> make_fsdp(const std::string& spec, const std::vector<std::string>& names,
+                                const std::vector<std::vector<std::int64_t>>& shapes,
+                                const std::vector<Place>& shards,
+                                std::vector<std::vector<std::size_t>> modules,
+                                const py::object& group, double deadline_seconds) {
+  std::vector<Fsdp::Parameter> parameters;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto [first, length, room] = shards.at(i);
+    parameters.push_back({names[i], shapes.at(i), first, length, room});
+  }
+  auto communicator = communicator_of(group, deadline_seconds);
+  return std::make_unique<Fsdp>(spec, std::move(parameters), std::move(modules),
+                                std::move(communicator));
+}
+
+at::Tensor copy_of(std::span<const float> values) {
+  at::Tensor copy = at::empty({static_cast<std::int64_t>(values.size())}, at::kFloat);
+  std::copy(values.begin(), values.end(), copy.mutable_data_ptr<float>());
+  return copy;
+}
+
+/// Copies on the CPU, by the name of the parameter or of its part.
+template <typename Hooked>
+std::map<std::string, at::Tensor> memories(Hooked& hooked) {
   std::map<std::string, at::Tensor> copies;
-  for (const methods::NamedMemory& memory : ddp.method().memories()) {
-    at::Tensor copy = at::empty({static_cast<std::int64_t>(memory.values.size())}, at::kFloat);
-    std::copy(memory.values.begin(), memory.values.end(), copy.mutable_data_ptr<float>());
-    copies.emplace(memory.name, std::move(copy));
+  for (const methods::NamedMemory& memory : hooked.method().memories()) {
+    copies.emplace(memory.name, copy_of(memory.values));
   }
   return copies;
 }
 
-void restore(Ddp& ddp, std::int64_t steps, const std::map<std::string, at::Tensor>& tensors) {
+std::pair<std::int64_t, std::map<std::string, at::Tensor>> load_fsdp(const Fsdp& fsdp,
+                                                                     const std::string& folder) {
+  const Fsdp::Loaded loaded = fsdp.load(folder);
+  std::map<std::string, at::Tensor> copies;
+  for (const auto& [name, memory] : loaded.memories) {
+    copies.emplace(name, copy_of({memory.begin(), memory.end()}));
+  }
+  return {loaded.steps, std::move(copies)};
+}
+
+template <typename Hooked>
+void restore(Hooked& hooked, std::int64_t steps, const std::map<std::string, at::Tensor>& tensors) {
   methods::Memories memories;
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor flat = tensor.to(at::kCPU, at::kFloat).contiguous().flatten();
@@ -62,15 +106,16 @@ void restore(Ddp& ddp, std::int64_t steps, const std::map<std::string, at::Tenso
     std::copy_n(flat.const_data_ptr<float>(), flat.numel(), array.begin());
     memories.emplace(name, std::move(array));
   }
-  ddp.method().restore(steps, std::move(memories));
+  hooked.method().restore(steps, std::move(memories));
 }
 
 /// Bytes sent and received so far: inside groups, where the ranks are divided, and otherwise.
-std::map<std::string, std::pair<std::int64_t, std::int64_t>> traffic(Ddp& ddp) {
-  const methods::LevelTraffic levels = ddp.method().level_traffic();
+template <typename Hooked>
+std::map<std::string, std::pair<std::int64_t, std::int64_t>> traffic(Hooked& hooked) {
+  const methods::LevelTraffic levels = hooked.method().level_traffic();
   const scalecom::comm::Traffic inside = levels.inside.total();
   const scalecom::comm::Traffic between =
-      ddp.communicator().counters().total() + levels.between.total();
+      hooked.communicator().counters().total() + levels.between.total();
   return {{"inside", {inside.sent, inside.received}},
           {"between", {between.sent, between.received}}};
 }
@@ -96,18 +141,26 @@ void bind_errors(py::module_& module) {
   });
 }
 
-}  // namespace
+/// What is the same wherever a method is at work.
+template <typename Hooked, typename... Extra>
+void bind_method(py::class_<Hooked, Extra...>& type) {
+  type.def("spec", [](Hooked& hooked) { return hooked.method().spec(); })
+      .def("steps", [](Hooked& hooked) { return hooked.method().steps(); })
+      .def(
+          "undo", [](Hooked& hooked) { hooked.method().undo(); }, Released())
+      .def(
+          "configure",
+          [](Hooked& hooked, const std::string& text) { hooked.method().configure(text); },
+          Released())
+      .def("memories", &memories<Hooked>, Released())
+      .def("restore", &restore<Hooked>, Released())
+      .def("traffic", &traffic<Hooked>);
+}
 
-PYBIND11_MODULE(_core, module) {
-  using Released = py::call_guard<py::gil_scoped_release>;
-  bind_errors(module);
-  module.def("has_cuda", &scalecom::torch::has_cuda);
-  module.def("methods", &methods::names);
-  module.def("options", &methods::describe);
-  module.def("check", [](const std::string& spec) { methods::make(spec); });
-  module.def("groups_of", &methods::groups_of);
-  py::class_<Ddp, std::shared_ptr<Ddp>>(module, "Ddp")
-      .def(py::init(&make_ddp))
+void bind_ddp(py::module_& module) {
+  py::class_<Ddp, std::shared_ptr<Ddp>> type(module, "Ddp");
+  bind_method(type);
+  type.def(py::init(&make_ddp))
       .def("register",
            [](Ddp& ddp, const py::object& reducer) {
              ddp.register_with(*reducer.cast<c10d::Reducer*>());
@@ -116,16 +169,6 @@ PYBIND11_MODULE(_core, module) {
       .def("set_flops", &Ddp::set_flops)
       .def("wants_flops", &Ddp::wants_flops)
       .def("rates", &Ddp::rates, Released())
-      .def("spec", [](Ddp& ddp) { return ddp.method().spec(); })
-      .def("steps", [](Ddp& ddp) { return ddp.method().steps(); })
-      .def(
-          "undo", [](Ddp& ddp) { ddp.method().undo(); }, Released())
-      .def(
-          "configure", [](Ddp& ddp, const std::string& text) { ddp.method().configure(text); },
-          Released())
-      .def("memories", &memories, Released())
-      .def("restore", &restore, Released())
-      .def("traffic", &traffic)
       .def(
           "save",
           [](Ddp& ddp, const std::string& folder) {
@@ -138,4 +181,35 @@ PYBIND11_MODULE(_core, module) {
             scalecom::state::load_method(folder, ddp.method(), ddp.communicator());
           },
           Released());
+}
+
+void bind_fsdp(py::module_& module) {
+  py::class_<Fsdp> type(module, "Fsdp");
+  bind_method(type);
+  type.def(py::init(&make_fsdp))
+      .def("reduce", &Fsdp::reduce, Released())
+      .def("set_flops",
+           [](Fsdp& fsdp, const std::vector<double>& flops) { fsdp.rates().set_flops(flops); })
+      .def("wants_flops", [](Fsdp& fsdp) { return fsdp.rates().wants_flops(); })
+      .def("rates", [](Fsdp& fsdp) { return fsdp.rates().rates(); })
+      .def(
+          "save",
+          [](Fsdp& fsdp, const std::string& folder, int rank, int world) {
+            fsdp.save(folder, rank, world);
+          },
+          Released())
+      .def("load", &load_fsdp, Released());
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, module) {
+  bind_errors(module);
+  module.def("has_cuda", &scalecom::torch::has_cuda);
+  module.def("methods", &methods::names);
+  module.def("options", &methods::describe);
+  module.def("check", [](const std::string& spec) { methods::make(spec); });
+  module.def("groups_of", &methods::groups_of);
+  bind_ddp(module);
+  bind_fsdp(module);
 }

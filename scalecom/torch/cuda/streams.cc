@@ -36,11 +36,15 @@ core::Stream side_stream(core::Device device) {
   return core::Stream::wrap(device, stream.stream());
 }
 
-void wait_for_current(const core::Stream& side) {
+core::Stream current_stream(core::Device device) {
   const auto current =
-      c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(side.device().index));
+      c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device.index));
+  return core::Stream::wrap(device, current.stream());
+}
+
+void wait_for_current(const core::Stream& side) {
   core::cuda::Event event(side.device());
-  event.record(core::Stream::wrap(side.device(), current.stream()));
+  event.record(current_stream(side.device()));
   event.make_wait(side);
 }
 

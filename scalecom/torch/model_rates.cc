@@ -1,0 +1,50 @@
+#include "scalecom/torch/model_rates.h"
+
+#include <span>
+#include <utility>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+
+namespace scalecom::torch {
+
+ModelRates::ModelRates(std::vector<layout::Tensor> tensors, const layout::RatePolicy& policy)
+    : tensors_(std::move(tensors)), policy_(policy) {
+  // At once, so that what is wrong with the rates is known at once.
+  if (!wants_flops()) plan_ = std::make_unique<layout::RatePlan>(tensors_, policy_);
+}
+
+bool ModelRates::wants_flops() const {
+  return policy_.kind == layout::RatePolicy::Kind::kFlops ||
+         policy_.kind == layout::RatePolicy::Kind::kPaper;
+}
+
+void ModelRates::set_flops(const std::vector<double>& flops_per_gradient) {
+  if (flops_per_gradient.size() != tensors_.size()) {
+    throw core::UsageError(core::concat("[torch] ", flops_per_gradient.size(),
+                                        " figures of FLOPs for ", tensors_.size(), " parameters"));
+  }
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    tensors_[i].flops_per_gradient = flops_per_gradient[i];
+  }
+}
+
+// Mini-batches may differ from rank to rank, rates may not.
+const layout::RatePlan& ModelRates::plan(comm::Communicator& communicator) {
+  if (plan_) return *plan_;
+  std::vector<double> flops;
+  for (const layout::Tensor& tensor : tensors_) flops.push_back(tensor.flops_per_gradient);
+  communicator.broadcast(std::as_writable_bytes(std::span(flops)), 0);
+  set_flops(flops);
+  plan_ = std::make_unique<layout::RatePlan>(tensors_, policy_);
+  return *plan_;
+}
+
+std::vector<double> ModelRates::rates() const {
+  if (!plan_) throw core::UsageError("[torch] rates by FLOPs are known from the first step on");
+  std::vector<double> rates;
+  for (const layout::Tensor& tensor : tensors_) rates.push_back(plan_->rate_of(tensor.name));
+  return rates;
+}
+
+}  // namespace scalecom::torch
