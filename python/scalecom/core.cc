@@ -149,8 +149,7 @@ void bind_method(py::class_<Hooked, Extra...>& type) {
       .def(
           "undo", [](Hooked& hooked) { hooked.method().undo(); }, Released())
       .def(
-          "configure",
-          [](Hooked& hooked, const std::string& text) { hooked.method().configure(text); },
+          "configure", [](Hooked& hooked, const std::string& text) { hooked.configure(text); },
           Released())
       .def("memories", &memories<Hooked>, Released())
       .def("restore", &restore<Hooked>, Released())

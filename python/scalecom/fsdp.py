@@ -12,6 +12,8 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+from torch.distributed.tensor import DTensor
 
 from scalecom import _core
 from scalecom.ddp import State, _own_group
@@ -113,9 +115,14 @@ class FsdpState(State):
         state: dict[str, Any] = {"method": self.method, "steps": self.steps, "nodes": self.nodes}
         memories = self._core.memories()
         for index, rate in enumerate(self._core.rates()):
-            if rate > 1:
-                own = memories.get(self._shards.key(index))
+            own = memories.pop(self._shards.key(index), None)
+            if rate > 1 or own is not None:
                 state[_key(self.node, self._names[index])] = self._shards.distributed(index, own)
+        if memories:
+            raise ValueError(
+                f"'{self.method}' remembers '{min(memories)}', which is no shard of a parameter, and "
+                "would be lost"
+            )
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -146,38 +153,45 @@ class FsdpState(State):
             memories[self._shards.key(index)] = mean
         self._core.restore(int(state["steps"]), memories)
 
-    def load_checkpoint(self, checkpoint: str | PathLike[str] | dcp.StorageReader, key: str = "scalecom") -> None:
+    def load_checkpoint(
+        self, checkpoint: str | PathLike[str] | dcp.StorageReader, key: str = "scalecom"
+    ) -> None:
         """Takes back what dcp.save wrote of state_dict() under `key`, whatever the number of nodes and
-        the size of their shards were. Every rank calls it."""
-        reader = checkpoint if isinstance(checkpoint, dcp.StorageReader) else dcp.FileSystemReader(checkpoint)
+        the size of their shards were. Every rank calls it. Raises ValueError as load_state_dict()."""
+        is_reader = isinstance(checkpoint, dcp.StorageReader)
+        reader = checkpoint if is_reader else dcp.FileSystemReader(checkpoint)
         saved = reader.read_metadata().state_dict_metadata
         if f"{key}.nodes" not in saved:
             raise ValueError(f"the checkpoint has no state of scalecom under '{key}'")
         state: dict[str, Any] = {"method": "", "steps": 0, "nodes": 0}
         dcp.load({key: state}, storage_reader=reader)
-        sizes = {k.removeprefix(f"{key}."): v.size for k, v in saved.items()
-                 if k.startswith(f"{key}.node") and k != f"{key}.nodes"}
-        former = int(state["nodes"])
-        memories = {}
-        for name in self._saved_names(sizes, former):
-            index = self._names.index(name)
-            for node, _ in _shares(self.node, self.nodes, former):
-                one = _key(node, name)
-                if one in sizes and list(sizes[one]) != self._shards.shapes[index]:
-                    raise ValueError(
-                        f"parameter '{name}' is {self._shards.shapes[index]} and its memory "
-                        f"{list(sizes[one])}: this is the state of another model"
-                    )
-                if one in sizes:
-                    memories[one] = self._shards.distributed(index)
+        sizes = {
+            name.removeprefix(f"{key}."): entry.size
+            for name, entry in saved.items()
+            if name.startswith(f"{key}.") and isinstance(entry, TensorStorageMetadata)
+        }
+        memories = self._room_for(sizes, int(state["nodes"]))
         if sizes:
             dcp.load({key: memories}, storage_reader=reader)
         self.load_state_dict({**state, **memories})
 
+    def _room_for(self, sizes: dict[str, torch.Size], former: int) -> dict[str, DTensor]:
+        """For what this rank needs of the memories of former nodes."""
+        room = {}
+        for name in self._saved_names(sizes, former):
+            index = self._names.index(name)
+            for node, _ in _shares(self.node, self.nodes, former):
+                key = _key(node, name)
+                if key in sizes:
+                    self._shards.check_shape(index, sizes[key])
+                    room[key] = self._shards.distributed(index)
+        return room
+
     def save(self, folder: str | PathLike[str]) -> None:
         """Writes the memories of all ranks of all nodes into a folder, as safetensors files; every
         rank calls it."""
-        rank, world = self.node * self._shards.size + self._shards.rank, self.nodes * self._shards.size
+        ranks = self._shards.size
+        rank, world = self.node * ranks + self._shards.rank, self.nodes * ranks
         self._together(lambda: self._core.save(fspath(folder), rank, world))
 
     def load(self, folder: str | PathLike[str]) -> None:
@@ -228,7 +242,9 @@ def _shares(node: int, nodes: int, former: int) -> list[tuple[int, float]]:
     return shares
 
 
-def _hook(core: _core.Fsdp, index: int, stream: torch.cuda.Stream | None) -> Callable[[torch.Tensor], None]:
+def _hook(
+    core: _core.Fsdp, index: int, stream: torch.cuda.Stream | None
+) -> Callable[[torch.Tensor], None]:
     def reduce(shard: torch.Tensor) -> None:
         if stream is not None:
             shard.record_stream(stream)  # FSDP2 may drop it before its turn on the stream comes

@@ -29,7 +29,8 @@ class Shards:
                 f"{type(self.model).__name__}: call torch.distributed.fsdp.fully_shard(model, mesh=...) first"
             )
         # Modules that FSDP2 treats as one have one group between them.
-        groups = {id(g): (m, g) for m in self.model.modules() if isinstance(m, FSDPModule) for g in _groups(m)}
+        modules = [m for m in self.model.modules() if isinstance(m, FSDPModule)]
+        groups = {id(group): (module, group) for module in modules for group in _groups(module)}
         self.modules: list[FSDPModule] = []
         self.names: list[str] = []
         self.paths: list[str] = []  # names as the model has them
@@ -92,7 +93,10 @@ class Shards:
         """What has to be the same on every rank."""
         digest = hashlib.sha256(repr((self.names, self.shapes, self.members)).encode()).hexdigest()
         elements = sum(torch.Size(shape).numel() for shape in self.shapes)
-        return f"{elements} elements in {len(self.names)} parameters and {len(self.members)} modules ({digest[:8]})"
+        return (
+            f"{elements} elements in {len(self.names)} parameters and {len(self.members)} modules "
+            f"({digest[:8]})"
+        )
 
     def key(self, index: int) -> str:
         """What the library calls this rank's part of a parameter."""
@@ -111,6 +115,14 @@ class Shards:
             shape=torch.Size(shape), stride=like.stride(),
         )
 
+    def check_shape(self, index: int, shape: torch.Size) -> None:
+        """ValueError where it is not the parameter's."""
+        if list(shape) != self.shapes[index]:
+            raise ValueError(
+                f"parameter '{self.names[index]}' is {self.shapes[index]} and its memory {list(shape)}: "
+                "this is the state of another model"
+            )
+
     def local(self, index: int, state: dict[str, Any], key: str) -> torch.Tensor:
         """This rank's part of a tensor of a parameter's shape, on the CPU. ValueError where it has
         none."""
@@ -118,11 +130,7 @@ class Shards:
             raise ValueError(f"the state lacks '{key}': what was not sent yet would be lost")
         tensor = state[key]
         first, length, _ = self.places[index]
-        if list(tensor.shape) != self.shapes[index]:
-            raise ValueError(
-                f"parameter '{self.names[index]}' is {self.shapes[index]} and its memory "
-                f"{list(tensor.shape)}: this is the state of another model"
-            )
+        self.check_shape(index, tensor.shape)
         if not isinstance(tensor, DTensor):
             return tensor.detach().cpu().flatten()[first : first + length]
         own = tensor.to_local().detach().cpu().flatten()

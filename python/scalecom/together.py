@@ -21,15 +21,17 @@ def _grid(value: Any, peers: dist.ProcessGroup, node: dist.ProcessGroup) -> list
     return _gather(_gather(value, peers), node)
 
 
-def check_same(everywhere: str, among_peers: str, peers: dist.ProcessGroup, node: dist.ProcessGroup) -> None:
+def check_same(
+    everywhere: str, among_peers: str, peers: dist.ProcessGroup, node: dist.ProcessGroup
+) -> None:
     """ValueError on every rank, naming who has what, where ranks differ."""
     grid = _grid((dist.get_rank(), everywhere, among_peers), peers, node)
     same = len({one for column in grid for _, one, _ in column}) == 1
     if same and all(len({place for _, _, place in column}) == 1 for column in grid):
         return
-    lines = sorted((rank, f"rank {rank} has {place} of {one}") for column in grid for rank, one, place in column)
+    lines = [f"rank {rank} has {place} of {one}" for rank, one, place in sorted(sum(grid, []))]
     raise ValueError(
-        "the ranks are not about to do the same: " + "; ".join(line for _, line in lines)
+        "the ranks are not about to do the same: " + "; ".join(lines)
         + "; give every rank the same arguments and the same model, and each the peers of its own shard"
     )
 

@@ -26,24 +26,29 @@ c10::intrusive_ptr<Future> make_future(const at::Tensor& tensor) {
   return c10::make_intrusive<Future>(c10::TensorType::get(), devices);
 }
 
+std::vector<layout::Tensor> tensors_of(const std::vector<Ddp::Parameter>& parameters) {
+  std::vector<layout::Tensor> tensors;
+  for (const auto& [name, tensor] : parameters) tensors.push_back({name, tensor.sizes().vec()});
+  return tensors;
+}
+
 }  // namespace
 
 Ddp::Ddp(const std::string& spec, std::vector<Parameter> parameters,
          std::unique_ptr<comm::Communicator> communicator)
     : parameters_(std::move(parameters)),
       communicator_(std::move(communicator)),
-      method_(methods::make(spec)) {
+      method_(methods::make(spec)),
+      rates_(tensors_of(parameters_), method_->rate_policy()) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto& [name, tensor] = parameters_[i];
     if (!by_tensor_.emplace(tensor.unsafeGetTensorImpl(), i).second) {
       throw core::UsageError(core::concat("[torch] parameter '", name, "' stands twice"));
     }
-    tensors_.push_back({name, tensor.sizes().vec()});
   }
   const bool on_gpu = !parameters_.empty() && parameters_.front().tensor.is_cuda();
   stream_ = on_gpu ? side_stream(core::Device::cuda(parameters_.front().tensor.get_device()))
                    : core::Stream::worker();
-  if (!wants_flops()) plan();  // so that what is wrong with the rates is known at once
 }
 
 void Ddp::register_with(c10d::Reducer& reducer) {
@@ -54,45 +59,6 @@ void Ddp::register_with(c10d::Reducer& reducer) {
         "[register] this DistributedDataParallel has a communication hook already; it takes one in "
         "its life");
   }
-}
-
-bool Ddp::wants_flops() const {
-  const layout::RatePolicy policy = method_->rate_policy();
-  return policy.kind == layout::RatePolicy::Kind::kFlops ||
-         policy.kind == layout::RatePolicy::Kind::kPaper;
-}
-
-void Ddp::set_flops(std::vector<double> flops_per_gradient) {
-  if (flops_per_gradient.size() != tensors_.size()) {
-    throw core::UsageError(core::concat("[torch] ", flops_per_gradient.size(),
-                                        " figures of FLOPs for ", tensors_.size(), " parameters"));
-  }
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    tensors_[i].flops_per_gradient = flops_per_gradient[i];
-  }
-}
-
-// Made once, from the first rank's FLOPs where they matter: mini-batches may differ from rank to
-// rank, rates may not.
-const layout::RatePlan& Ddp::plan() {
-  if (plan_) return *plan_;
-  if (wants_flops()) {
-    std::vector<double> flops;
-    for (const layout::Tensor& tensor : tensors_) flops.push_back(tensor.flops_per_gradient);
-    communicator_->broadcast(std::as_writable_bytes(std::span(flops)), 0);
-    set_flops(std::move(flops));
-  }
-  plan_ = std::make_unique<layout::RatePlan>(tensors_, method_->rate_policy());
-  return *plan_;
-}
-
-std::vector<double> Ddp::rates() {
-  if (wants_flops() && !plan_) {
-    throw core::UsageError("[torch] rates by FLOPs are known from the first step on");
-  }
-  std::vector<double> rates;
-  for (const layout::Tensor& tensor : tensors_) rates.push_back(plan().rate_of(tensor.name));
-  return rates;
 }
 
 const layout::Layout& Ddp::layout_of(c10d::GradBucket& bucket) {
@@ -109,8 +75,15 @@ const layout::Layout& Ddp::layout_of(c10d::GradBucket& bucket) {
   const auto found = layouts_.find(members);
   if (found != layouts_.end()) return found->second;
   std::vector<layout::Tensor> tensors;
-  for (const std::size_t member : members) tensors.push_back(tensors_[member]);
-  return layouts_.emplace(std::move(members), plan().bucket(tensors)).first->second;
+  for (const std::size_t member : members) tensors.push_back(rates_.tensors()[member]);
+  const layout::RatePlan& plan = rates_.plan(*communicator_);
+  return layouts_.emplace(std::move(members), plan.bucket(tensors)).first->second;
+}
+
+void Ddp::configure(const std::string& settings) {
+  method_->configure(settings);
+  rates_.set_policy(method_->rate_policy());
+  layouts_.clear();
 }
 
 void Ddp::follow_scale(at::Tensor scale) {

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "scalecom/comm/communicator.h"
-#include "scalecom/layout/rates.h"
+#include "scalecom/layout/layout.h"
 #include "scalecom/methods/method.h"
+#include "scalecom/torch/model_rates.h"
 
 namespace scalecom::torch {
 
@@ -41,32 +42,35 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
 
   /// FLOPs per gradient by parameter, for rates=flops and rates=paper: before the first bucket. The
   /// first rank's are everybody's.
-  void set_flops(std::vector<double> flops_per_gradient);
-  bool wants_flops() const;
+  void set_flops(const std::vector<double>& flops_per_gradient) {
+    rates_.set_flops(flops_per_gradient);
+  }
+  bool wants_flops() const { return rates_.wants_flops(); }
 
   /// A loss scaler's scale, a tensor of one float that it changes in place: from now on the memory
   /// follows it. A scale that has become smaller since the last step means that the scaler skipped
   /// that step, which is then taken back over all its buckets.
   void follow_scale(at::Tensor scale);
 
+  /// Other options of the method from now on, and other rates where they follow from them.
+  void configure(const std::string& settings);
+
   methods::Method& method() { return *method_; }
   comm::Communicator& communicator() { return *communicator_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// The rate of each parameter; 1 travels dense. Only from the first bucket on with rates by
   /// FLOPs.
-  std::vector<double> rates();
+  std::vector<double> rates() const { return rates_.rates(); }
 
  private:
   const layout::Layout& layout_of(c10d::GradBucket& bucket);
-  const layout::RatePlan& plan();
   void reduce_now(const at::Tensor& tensor, const layout::Layout& layout);
 
   std::vector<Parameter> parameters_;
-  std::vector<layout::Tensor> tensors_;
   std::map<const c10::TensorImpl*, std::size_t> by_tensor_;
   std::unique_ptr<comm::Communicator> communicator_;
   std::unique_ptr<methods::Method> method_;
-  std::unique_ptr<layout::RatePlan> plan_;
+  ModelRates rates_;
   std::map<std::vector<std::size_t>, layout::Layout> layouts_;  // by the parameters of a bucket
   core::Stream stream_;                                         // a worker's, or a GPU's
   at::Tensor scale_;

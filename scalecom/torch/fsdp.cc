@@ -28,7 +28,7 @@ std::unique_ptr<methods::Method> make_method(const std::string& spec) {
   return method;
 }
 
-std::vector<layout::Tensor> wholes(const std::vector<Fsdp::Parameter>& parameters) {
+std::vector<layout::Tensor> tensors_of(const std::vector<Fsdp::Parameter>& parameters) {
   std::vector<layout::Tensor> tensors;
   for (const auto& parameter : parameters) tensors.push_back({parameter.name, parameter.shape});
   return tensors;
@@ -42,7 +42,7 @@ Fsdp::Fsdp(const std::string& spec, std::vector<Parameter> parameters,
     : communicator_(std::move(communicator)),
       method_(make_method(spec)),
       parameters_(std::move(parameters)),
-      rates_(wholes(parameters_), method_->rate_policy()) {
+      rates_(tensors_of(parameters_), method_->rate_policy()) {
   for (const auto& members : modules) {
     Module module;
     std::int64_t end = 0;  // of the last shard, without its padding
@@ -108,6 +108,12 @@ void Fsdp::reduce_row(const at::Tensor& row, const Module& module) {
   const core::Stream stream =
       buffer.device.is_cuda() ? current_stream(buffer.device) : core::Stream();
   method_->reduce(buffer, module.layout, *communicator_, stream);
+}
+
+void Fsdp::configure(const std::string& settings) {
+  method_->configure(settings);
+  rates_.set_policy(method_->rate_policy());
+  for (Module& module : modules_) module.laid_out = false;
 }
 
 void Fsdp::save(const std::filesystem::path& folder, int rank, int world) const {

@@ -42,6 +42,9 @@ class Fsdp {
   void reduce(std::size_t module, const at::Tensor& shard);
 
   ModelRates& rates() { return rates_; }
+  /// Other options of the method from now on, and other rates where they follow from them.
+  void configure(const std::string& settings);
+
   methods::Method& method() { return *method_; }
   comm::Communicator& communicator() { return *communicator_; }
 

@@ -8,15 +8,29 @@
 
 namespace scalecom::torch {
 
+namespace {
+
+bool by_flops(const layout::RatePolicy& policy) {
+  return policy.kind == layout::RatePolicy::Kind::kFlops ||
+         policy.kind == layout::RatePolicy::Kind::kPaper;
+}
+
+}  // namespace
+
 ModelRates::ModelRates(std::vector<layout::Tensor> tensors, const layout::RatePolicy& policy)
-    : tensors_(std::move(tensors)), policy_(policy) {
-  // At once, so that what is wrong with the rates is known at once.
-  if (!wants_flops()) plan_ = std::make_unique<layout::RatePlan>(tensors_, policy_);
+    : tensors_(std::move(tensors)) {
+  set_policy(policy);
+}
+
+// The plan is made at once where it can be, so that what is wrong with the rates is known at once.
+void ModelRates::set_policy(const layout::RatePolicy& policy) {
+  auto plan = by_flops(policy) ? nullptr : std::make_unique<layout::RatePlan>(tensors_, policy);
+  policy_ = policy;
+  plan_ = std::move(plan);
 }
 
 bool ModelRates::wants_flops() const {
-  return policy_.kind == layout::RatePolicy::Kind::kFlops ||
-         policy_.kind == layout::RatePolicy::Kind::kPaper;
+  return by_flops(policy_);
 }
 
 void ModelRates::set_flops(const std::vector<double>& flops_per_gradient) {

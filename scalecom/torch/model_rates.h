@@ -16,6 +16,9 @@ class ModelRates {
   /// The model's tensors, in its own order. UsageError for what layout::RatePlan refuses.
   ModelRates(std::vector<layout::Tensor> tensors, const layout::RatePolicy& policy);
 
+  /// Other rates from now on; FLOPs stay known. UsageError as above, and then nothing has changed.
+  void set_policy(const layout::RatePolicy& policy);
+
   bool wants_flops() const;
   /// FLOPs per gradient by tensor: before the first reduction.
   void set_flops(const std::vector<double>& flops_per_gradient);

@@ -117,6 +117,11 @@ def apart(model: nn.Module, nodes: int, shards: int) -> Network:
     return other
 
 
+def is_compressed(name: str, parameter: torch.Tensor) -> bool:
+    """At the rates of these tests: all but biases and the first layer."""
+    return parameter.dim() > 1 and name != "first.weight"
+
+
 def whole(model: nn.Module) -> dict[str, Any]:
     """For torch.distributed.checkpoint."""
     return get_model_state_dict(model)

@@ -307,6 +307,21 @@ def test_rates_by_pattern(world) -> None:
     assert rates["7.weight"] == 50
 
 
+def _configured(rank: int, _size: int) -> tuple[list[float], list[float], float]:
+    _, state, ddp = train(rank, "scalecom,rate=10", 2)
+    before, sent = state._core.rates(), state.stats()["bytes_sent"]
+    state.configure("rate=50")
+    inputs, labels = batch(rank, 2)
+    nn.functional.cross_entropy(ddp(inputs), labels).backward()
+    return before, state._core.rates(), (state.stats()["bytes_sent"] - sent) / (sent / 2)
+
+
+def test_other_rates_between_steps(world) -> None:
+    for before, after, share in world(2).run(_configured):
+        assert max(before) == 10 and max(after) == 50
+        assert share < 0.5
+
+
 class _Scalars(dict):
     def add_scalar(self, tag: str, value: float, step: int) -> None:
         self[tag] = (value, step)

@@ -10,7 +10,8 @@ import torch.distributed as dist
 from devices import DEVICE
 from plain_scalecom import PlainScaleCom
 from sharded import (
-    Network, apart, backward, mesh_of, named_gradients, network, registered, shard, steps, weights,
+    Network, apart, backward, is_compressed, mesh_of, named_gradients, network, registered, shard, steps,
+    weights,
 )
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
@@ -95,12 +96,13 @@ def _against_a_plain_statement(rank: int, _size: int, nodes: int, shards: int) -
         for one in (model, alone):
             one.zero_grad()
             backward(one, rank, step)
-        shapes = {name: p.shape for name, p in model.named_parameters()}
-        for (name, got), (_, own) in zip(named_gradients(model), named_gradients(alone), strict=True):
+        packed = {name for name, p in model.named_parameters() if is_compressed(name, p)}
+        pairs = zip(named_gradients(model), named_gradients(alone), strict=True)
+        for (name, got), (_, own) in pairs:
             gradients = [torch.empty_like(own) for _ in range(nodes)]
             dist.all_gather(gradients, own.contiguous(), group=mesh["node"].get_group())
             got, gradients = got.cpu(), [g.cpu() for g in gradients]
-            if name == "first.weight" or len(shapes[name]) == 1 or own.numel() == 0:
+            if name not in packed:
                 torch.testing.assert_close(got, torch.stack(gradients).mean(0))
                 continue
             method = plain.setdefault(name, PlainScaleCom(nodes, own.numel(), rate, beta))
@@ -132,7 +134,8 @@ def _modules_as_one(rank: int, _size: int, method: str | None) -> torch.Tensor:
 
 
 def test_modules_that_are_reduced_as_one(world) -> None:
-    assert torch.equal(_same(world(4).run(_modules_as_one, None)), _same(world(4).run(_modules_as_one, "dense")))
+    native, dense = (_same(world(4).run(_modules_as_one, method)) for method in (None, "dense"))
+    assert torch.equal(native, dense)
     _same(world(4).run(_modules_as_one, SCALECOM))
 
 
@@ -182,7 +185,7 @@ def _seen(rank: int, _size: int) -> tuple[dict[str, float], int, float]:
 
 def test_stats(world) -> None:
     seen = world(4).run(_seen)
-    weights_compressed = sum(p.numel() for n, p in network().named_parameters() if p.dim() > 1 and n != "first.weight")
+    weights_compressed = sum(p.numel() for n, p in network().named_parameters() if is_compressed(n, p))
     for stats, kept, similarity in seen:
         assert stats["steps"] == 6
         assert 1 < stats["effective_rate"] < 20
@@ -191,6 +194,22 @@ def test_stats(world) -> None:
         assert -1 < similarity < 1
     # A node is one learner: its two ranks together keep one memory.
     assert sum(kept for _, kept, _ in seen) == 2 * weights_compressed
+
+
+def _configured(rank: int, _size: int) -> tuple[float, float, int]:
+    model, state = registered("scalecom,rate=10", 2, 2)
+    steps(model, rank, range(2))
+    often = state.stats()["bytes_sent"] / 2
+    state.configure("rate=50,beta=0.3")
+    before = state.stats()["bytes_sent"]
+    steps(model, rank, range(2, 4))
+    return often, (state.stats()["bytes_sent"] - before) / 2, state.steps
+
+
+def test_other_options_between_steps(world) -> None:
+    for often, seldom, count in world(4).run(_configured):
+        assert seldom < 0.8 * often
+        assert count == 4
 
 
 def _undone(rank: int, _size: int) -> int:
@@ -280,7 +299,7 @@ def test_bad_input_is_named_on_every_rank(world, case: object, kind: type, words
 
 @pytest.mark.parametrize(
     ("spec", "word"),
-    [("scalecon", "allowed: dense, half, scalecom"), ("scalecom,rate=0", "rate"),
+    [("scalecon", "allowed: dense"), ("scalecom,rate=0", "rate"),
      ("scalecom,groups=2", "a node is a group"), ("scalecom,select=exact", "select=chunk")],
 )
 def test_a_method_that_is_not(world, spec: str, word: str) -> None:
