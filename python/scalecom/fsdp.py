@@ -77,8 +77,8 @@ def register_fsdp(
     stream = torch.cuda.Stream(shards.device, priority=-1) if shards.device.type == "cuda" else None
     for index, module in enumerate(shards.modules):
         module.set_all_reduce_hook(_hook(core, index, stream), stream=stream)
-    if hasattr(model, "set_reduce_scatter_unused_params"):
-        model.set_reduce_scatter_unused_params(True)
+    if hasattr(shards.model, "set_reduce_scatter_unused_params"):  # not in every torch
+        shards.model.set_reduce_scatter_unused_params(True)
     if core.wants_flops():
         count_on_first_forward(shards.model, shards.paths, _node_flops(core, shards.group))
     state = FsdpState(core, shards, group)

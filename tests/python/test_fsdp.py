@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from sharded import (
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.nn.parallel import DistributedDataParallel
 
 import scalecom
 
@@ -196,6 +198,29 @@ def test_stats(world) -> None:
     assert sum(kept for _, kept, _ in seen) == 2 * weights_compressed
 
 
+def _sent(rank: int, size: int) -> float:
+    """In four steps, when the ranks have agreed: under DistributedDataParallel as two learners, or under
+    FSDP2 as two nodes."""
+    if size == 2:
+        model = DistributedDataParallel(network())
+        state = scalecom.register(model, "scalecom,rate=20")
+    else:
+        model, state = registered("scalecom,rate=20", 2, 2)
+    for step in range(2):
+        backward(model, rank, step)
+    before = state.stats()["bytes_sent"]
+    for step in range(2, 6):
+        backward(model, rank, step)
+    return state.stats()["bytes_sent"] - before
+
+
+def test_a_node_sends_what_a_learner_sends(world) -> None:
+    sent = world(4).run(_sent)
+    for node, learner in enumerate(world(2).run(_sent)):
+        # Each of a node's shards ends with a chunk of its own.
+        assert sum(sent[2 * node : 2 * node + 2]) == pytest.approx(learner, rel=0.05)
+
+
 def _configured(rank: int, _size: int) -> tuple[float, float, int]:
     model, state = registered("scalecom,rate=10", 2, 2)
     steps(model, rank, range(2))
@@ -306,6 +331,21 @@ def test_a_method_that_is_not(world, spec: str, word: str) -> None:
     for error in world(4).errors(_spec, spec):
         assert isinstance(error, ValueError), error
         assert word in str(error)
+
+
+def _of_another_method(rank: int, _size: int) -> None:
+    model, state = registered("scalecom,rate=20", 2, 2)
+    steps(model, rank, range(1))
+    memories = {**state._core.memories(), "head.weight/velocity": torch.zeros(1)}
+    core = state._core
+    state._core = SimpleNamespace(memories=lambda: memories, rates=core.rates, spec=core.spec, steps=core.steps)
+    state.state_dict()
+
+
+def test_what_a_checkpoint_has_no_place_for_is_not_dropped(world) -> None:
+    for error in world(4).errors(_of_another_method):
+        assert isinstance(error, ValueError), error
+        assert "'head.weight/velocity'" in str(error)
 
 
 def _thawed(rank: int, _size: int) -> None:

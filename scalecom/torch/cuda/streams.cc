@@ -37,8 +37,7 @@ core::Stream side_stream(core::Device device) {
 }
 
 core::Stream current_stream(core::Device device) {
-  const auto current =
-      c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device.index));
+  const auto current = c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device.index));
   return core::Stream::wrap(device, current.stream());
 }
 
