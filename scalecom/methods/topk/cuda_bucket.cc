@@ -31,6 +31,7 @@ class Group {
                             shape_.chunks,
                             shape_.items,
                             core::hash(part.name),
+                            0,
                             d_memory});
     shape_.compressed_elements += part.length;
     shape_.items += keep;
@@ -71,7 +72,7 @@ class Group {
   void put_back(std::int32_t* d_condition, const core::Stream& stream) {
     if (!kernels_) return;
     step_.d_sent = d_condition;
-    kernels_->put_back(step_, stream);
+    kernels_->put_back(step_, nullptr, stream);
   }
 
   const kernels_cuda::Shape& shape() const { return shape_; }
