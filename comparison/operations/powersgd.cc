@@ -116,9 +116,8 @@ class PowerSgd final : public Statement {
   std::vector<Vector> start_of(const powersgd::Shape::Matrix& matrix) const {
     std::vector<float> q(static_cast<std::size_t>(options_.rank * matrix.columns));
     const auto seed = static_cast<std::uint64_t>(options_.seed);
-    scalecom::kernels::lowrank::draw_q(
-        core::combine(core::combine(seed, 0), core::hash(matrix.name)), options_.rank,
-        matrix.columns, q.data());
+    scalecom::kernels::lowrank::draw_q(core::combine(seed, core::hash(matrix.name)), options_.rank,
+                                       matrix.columns, q.data());
     std::vector<Vector> start;
     for (auto at = q.begin(); at != q.end(); at += matrix.columns) {
       start.emplace_back(at, at + matrix.columns);
