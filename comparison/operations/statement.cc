@@ -20,8 +20,10 @@ struct Entry {
 // A new statement is one line here.
 constexpr std::array kEntries{
     Entry{"adacomp", state_adacomp},   Entry{"dense", state_dense},
+    Entry{"dgc", state_dgc},           Entry{"gtopk", state_gtopk},
     Entry{"half", state_half},         Entry{"powersgd", state_powersgd},
-    Entry{"scalecom", state_scalecom}, Entry{"sketched_sgd", state_sketched_sgd}};
+    Entry{"scalecom", state_scalecom}, Entry{"sketched_sgd", state_sketched_sgd},
+    Entry{"topk", state_topk},         Entry{"weighted", state_weighted}};
 
 }  // namespace
 

@@ -61,11 +61,29 @@ TEST(Counting, CountsWhatIsDone) {
 
 // Otherwise what is counted is another method.
 TEST(Statements, GiveTheBitsOfTheirMethods) {
-  for (const char* const spec :
-       {"dense", "half", "half,values=bf16", "scalecom,rate=10", "scalecom,rate=10,beta=1",
-        "scalecom,rate=7,decay=0.9,values=bf16", "scalecom,rate=10,select=random",
-        "scalecom,rate=10,select=chunk:64", "scalecom,rate=10,select=exact", "adacomp",
-        "adacomp,bin=64", "sketched_sgd,rate=20", "sketched_sgd,rate=20,rows=4,momentum=0.5"}) {
+  for (const char* const spec : {"dense",
+                                 "half",
+                                 "half,values=bf16",
+                                 "scalecom,rate=10",
+                                 "scalecom,rate=10,beta=1",
+                                 "scalecom,rate=7,decay=0.9,values=bf16",
+                                 "scalecom,rate=10,select=random",
+                                 "scalecom,rate=10,select=chunk:64",
+                                 "scalecom,rate=10,select=exact",
+                                 "adacomp",
+                                 "adacomp,bin=64",
+                                 "sketched_sgd,rate=20",
+                                 "sketched_sgd,rate=20,rows=4,momentum=0.5",
+                                 "weighted,rate=10",
+                                 "weighted,rate=7,a=0.3,b=0.7,values=bf16",
+                                 "weighted,rate=10,a=3,select=exact",
+                                 "weighted,rate=10,b=0.5,select=random",
+                                 "topk,rate=10",
+                                 "topk,rate=700,first=compressed",
+                                 "gtopk,rate=10",
+                                 "dgc,rate=20",
+                                 "dgc,rate=300,nesterov=on",
+                                 "dgc,rate=5,momentum=0,clip=3"}) {
     const auto method = scalecom::methods::make(spec);
     const auto statement = make_statement(spec);
     ASSERT_NE(statement, nullptr) << spec;
@@ -114,6 +132,17 @@ TEST(Statements, AreCountedAnElement) {
   // No size and no comparison; a draw of 20 operations a chunk.
   EXPECT_NEAR(count("scalecom,rate=100,select=random", model, values).value(), 6.23, 0.03);
   EXPECT_GT(count("scalecom,rate=100,select=exact", model, values).value(), 8.5);
+  // A product and a sum in place of the filter and what would be sent; one in a hundred settles
+  // in 1.
+  EXPECT_NEAR(count("weighted,rate=100", model, values).value(), 5.01, 0.01);
+  // Sum, finite, size; a quickselect compares about twice, and looks both ways where not larger.
+  EXPECT_NEAR(count("topk,rate=100", model, values).value(), 3 + 4, 0.5);
+  EXPECT_EQ(count("gtopk,rate=100", model, values), count("topk,rate=100", model, values));
+  // Momentum 2, sum 1, finite 2; sizes are compared with two thresholds, the first too high; and
+  // the sample, one in fifty, is selected from.
+  EXPECT_NEAR(count("dgc,rate=1000", model, values).value(), 5 + 2 * 2 + 0.15, 0.05);
+  // Nesterov's is one more, and clipping three: squares, their sum, the product.
+  EXPECT_NEAR(count("dgc,rate=1000,nesterov=on,clip=5", model, values).value(), 13.15, 0.05);
   // Sum, finite, difference, and three products with each of the factors.
   EXPECT_NEAR(count("powersgd,rank=1", model, values).value(), 3 + 6, 0.5);
   EXPECT_NEAR(count("powersgd,rank=4", model, values).value(), 3 + 24, 5);
