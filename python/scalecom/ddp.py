@@ -250,8 +250,12 @@ class State:
         if self._core.wants_flops():
             _log.info("%s: rates follow from the FLOPs of the first step", self.method)
             return
-        rates = self._core.rates()
         sizes = list(self._sizes.values())
+        # A method without a rate goes by shapes, if it compresses at all.
+        if ",rate=" not in self.method:
+            _log.info("%s: %d parameters, %d elements", self.method, len(sizes), sum(sizes))
+            return
+        rates = self._core.rates()
         packed = [(s, r) for s, r in zip(sizes, rates, strict=True) if r > 1]
         elements = sum(s for s, _ in packed)
         _log.info(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 import torch
 from devices import DEVICE
@@ -37,6 +39,46 @@ def test_dense_is_ddp_bit_for_bit(world, size: int) -> None:
 )
 def test_ranks_stay_together(world, size: int, method: str) -> None:
     _same_everywhere(world(size).run(_weights, method, 8))
+
+
+class _Lines(logging.Handler):
+    """What is logged, as it reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+def _announced(_rank: int, _size: int, method: str) -> list[str]:
+    log, handler = logging.getLogger("scalecom"), _Lines()
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        scalecom.register(DistributedDataParallel(network()), method)
+    finally:
+        log.setLevel(before)
+        log.removeHandler(handler)
+    return handler.lines
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [("scalecom,rate=20", "3 of 8 parameters compressed, 99.7% of 100762 elements; 346 elements travel dense"),
+     ("sketched_sgd,rate=20", "3 of 8 parameters compressed"),
+     ("scalecom,rate=1e+05", "0 of 8 parameters compressed"),
+     ("dense", "8 parameters, 100762 elements"),
+     ("powersgd,rank=2", "8 parameters, 100762 elements"),
+     ("adacomp", "8 parameters, 100762 elements")],
+)
+def test_rank_0_says_what_is_compressed(world, method: str, said: str) -> None:
+    first, second = world(2).run(_announced, method)
+    assert len(first) == 1 and first[0].startswith(method)
+    assert f": {said}" in first[0]
+    assert not second
 
 
 def _loss(rank: int, _size: int, method: str | None, steps: int) -> float:
