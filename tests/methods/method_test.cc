@@ -22,9 +22,9 @@ std::string refusal(const std::string& spec) {
 }
 
 TEST(Registry, KnowsItsMethods) {
-  EXPECT_EQ(names(), (std::vector<std::string>{"dense", "half", "scalecom", "weighted", "topk",
-                                               "gtopk", "dgc", "adacomp", "powersgd",
-                                               "sketched_sgd"}));
+  EXPECT_EQ(names(),
+            (std::vector<std::string>{"dense", "half", "scalecom", "weighted", "topk", "gtopk",
+                                      "dgc", "adacomp", "powersgd", "sketched_sgd"}));
   for (const std::string& name : names()) EXPECT_FALSE(describe(name).empty());
 }
 

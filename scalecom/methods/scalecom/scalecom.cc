@@ -22,9 +22,7 @@ class ScaleCom final : public Method {
   }
 
   layout::RatePolicy rate_policy() const override { return options_.rates; }
-  bool divides() const override {
-    return options_.select.kind != layout::Selection::Kind::kExact;
-  }
+  bool divides() const override { return options_.select.kind != layout::Selection::Kind::kExact; }
   std::int64_t granule(const layout::Slice& slice) const override {
     return layout::chunk_of(slice, options_.select);
   }

@@ -38,9 +38,8 @@ cuda::Shape device_shape(const HostRank& host, float* d_memory,
   shape.items = host.shape.items;
   for (std::size_t p = 0; p < host.shape.parts.size(); ++p) {
     const auto& part = host.shape.parts[p];
-    cuda::Part entry{part.offset,           part.cut,
-                     part.first_chunk,      part.first_item,
-                     core::hash(part.name), 0, d_memory + places[p]};
+    cuda::Part entry{part.offset,           part.cut, part.first_chunk,    part.first_item,
+                     core::hash(part.name), 0,        d_memory + places[p]};
     entry.cut.length = part.length;
     shape.parts.push_back(entry);
   }
