@@ -26,8 +26,8 @@ struct Plan {
   int timed_repeats = 9;
 };
 
-/// How long a comparison trains unless told: three tenths of what `scalecom train` does, so that
-/// all of Table 1 takes less than half an hour on two cores.
+/// How long a comparison trains unless told: three tenths of what `scalecom train` does, as there
+/// are many runs.
 double usual_epochs(const std::string& task);
 
 /// core::UsageError, saying what would be right, for a plan that cannot be.
