@@ -123,6 +123,7 @@ class State:
         """
         rank, world = dist.get_rank(self._group), dist.get_world_size(self._group)
         state: dict[str, Any] = {"method": self.method, "steps": self.steps, "world": world}
+        state["learners"] = self._levels.learners if self._levels else world
         state[f"learner_of_rank{rank}"] = self._levels.learner if self._levels else rank
         for name, memory in self._core.memories().items():
             state[f"rank{rank}.{name}"] = memory
@@ -157,13 +158,15 @@ class State:
 
     def _same_ranks(self, merged: dict[str, Any]) -> bool:
         """Whether this rank's own memories fit: as many ranks, divided alike."""
-        if int(merged["world"]) != dist.get_world_size(self._group):
-            return False
-        rank = dist.get_rank(self._group)
-        learner = self._levels.learner if self._levels else rank
-        return merged.get(f"learner_of_rank{rank}", rank) == learner and (
-            _core.groups_of(str(merged["method"])) is not None
-        ) == (self._levels is not None)
+        rank, world = dist.get_rank(self._group), dist.get_world_size(self._group)
+        learner, learners = rank, world
+        if self._levels:
+            learner, learners = self._levels.learner, self._levels.learners
+        return (
+            int(merged["world"]) == world
+            and int(merged.get("learners", world)) == learners
+            and int(merged.get(f"learner_of_rank{rank}", rank)) == learner
+        )
 
     def _memories_of(self, merged: dict[str, Any], ranks: list[int]) -> dict[str, torch.Tensor]:
         found: dict[str, torch.Tensor] = {}

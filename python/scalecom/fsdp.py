@@ -16,7 +16,8 @@ from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.tensor import DTensor
 
 from scalecom import _core
-from scalecom.ddp import State, _own_group
+from scalecom.ddp import State
+from scalecom.groups import same_ranks
 from scalecom.flops import count_on_first_forward
 from scalecom.shards import Shards
 from scalecom.together import check_same, together
@@ -69,7 +70,7 @@ def register_fsdp(
         peers=between,
         node=shards.group,
     )
-    group = _own_group(between, deadline)
+    group = same_ranks(between, deadline)
     core = _core.Fsdp(
         spec, shards.names, shards.shapes, shards.places, shards.members, group,
         deadline.total_seconds(),

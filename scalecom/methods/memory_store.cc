@@ -55,6 +55,13 @@ float* MemoryStore::of(const std::string& name, std::int64_t length) {
 
 void MemoryStore::claim(const layout::Slice& slice) {
   const std::string key = slice.key();
+  const std::string parts = slice.name + "[";
+  const auto part = memories_.lower_bound(parts);
+  if (part != memories_.end() && part->first.starts_with(parts) && part->first != key) {
+    throw core::UsageError(core::concat("[memory] '", key, "' is needed and '", part->first,
+                                        "' is there: these memories are of ranks that were "
+                                        "divided otherwise"));
+  }
   const auto whole = memories_.find(slice.name);
   if (key == slice.name || whole == memories_.end()) return;
   const std::int64_t elements = layout::Tensor{slice.name, slice.shape}.elements();

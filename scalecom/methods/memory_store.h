@@ -28,7 +28,8 @@ class MemoryStore {
   float* find(const std::string& name, std::int64_t length);
 
   /// Where a whole tensor's memory was brought back and the slice is a part of it, that part
-  /// becomes the slice's own, and the rest, which is for other ranks, is given up.
+  /// becomes the slice's own, and the rest, which is for other ranks, is given up. UsageError where
+  /// another part of the tensor's memory is there, which would be lost.
   void claim(const layout::Slice& slice);
 
   /// A memory that went out as a whole is no longer there, but can come back until it is forgotten.

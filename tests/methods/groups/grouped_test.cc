@@ -313,5 +313,23 @@ TEST(Groups, WhatCannotBeIsRefusedAtEveryRank) {
   EXPECT_EQ(make(fine.method(0).spec())->spec(), fine.method(0).spec());
 }
 
+// What is still to be sent is not lost silently.
+TEST(Groups, MemoriesOfAnotherDivisionAreRefused) {
+  const layout::Layout layout({{"w", 0, 100, 10, {100}}});
+  World world(4, "scalecom,groups=2");
+  std::vector<std::string> errors(4);
+  world.run([&](int rank) {
+    Memories memories;
+    memories.emplace("w[0:20]", core::AlignedArray<float>(20));
+    world.method(rank).restore(1, std::move(memories));
+    std::vector<float> gradient(100, 1.0F);
+    errors[static_cast<std::size_t>(rank)] =
+        refusal([&] { world.reduce_at(rank, core::Buffer::of(gradient.data(), 100), layout); });
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("divided otherwise"), std::string::npos) << error;
+  }
+}
+
 }  // namespace
 }  // namespace scalecom::methods
