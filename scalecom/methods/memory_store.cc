@@ -56,9 +56,9 @@ float* MemoryStore::of(const std::string& name, std::int64_t length) {
 void MemoryStore::claim(const layout::Slice& slice) {
   const std::string key = slice.key();
   const std::string parts = slice.name + "[";
-  const auto part = memories_.lower_bound(parts);
-  if (part != memories_.end() && part->first.starts_with(parts) && part->first != key) {
-    throw core::UsageError(core::concat("[memory] '", key, "' is needed and '", part->first,
+  const auto other = memories_.lower_bound(parts);
+  if (other != memories_.end() && other->first.starts_with(parts) && other->first != key) {
+    throw core::UsageError(core::concat("[memory] '", key, "' is needed and '", other->first,
                                         "' is there: these memories are of ranks that were "
                                         "divided otherwise"));
   }
