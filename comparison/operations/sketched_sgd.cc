@@ -18,8 +18,8 @@ namespace sketched_sgd = scalecom::methods::sketched_sgd;
 class Walk {
  public:
   explicit Walk(const sketch::Hash& hash) {
-    std::array<std::uint64_t, 4> values{};
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = hash.at(i);
+    std::array<std::uint32_t, 4> values{};
+    hash.walk(0, values);
     for (std::size_t order = 1; order < values.size(); ++order) {
       for (std::size_t i = values.size() - 1; i >= order; --i) {
         values[i] = sketch::add_mod(values[i], sketch::kPrime - values[i - 1]);
@@ -41,15 +41,17 @@ class Walk {
   std::array<Bits, 4> differences_;
 };
 
-/// A shift, a product and a shift.
-std::size_t column_of(Bits hash, std::int64_t columns) {
+/// The column, by a shift, a product and a shift. What packs it with the sign is no part of the
+/// method.
+std::uint32_t place_of(Bits hash, std::int64_t columns) {
   done() += 3;
-  return static_cast<std::size_t>(sketch::column_of(hash.value(), columns));
+  return sketch::place_of(static_cast<std::uint32_t>(hash.value()),
+                          static_cast<std::uint32_t>(columns));
 }
 /// A look at one bit, and a product.
-Number with_sign(Bits hash, Number value) {
-  done() += 1;
-  return Number(sketch::sign_of(hash.value())) * value;
+Number with_sign_of(std::uint32_t place, Number value) {
+  done() += 2;
+  return sketch::with_sign_of(place, value.value());
 }
 
 class SketchedSgd final : public Statement {
@@ -109,9 +111,9 @@ class SketchedSgd final : public Statement {
       Walk walk(sketch::Hash(size.seed, row));
       Number* const counters = table.data() + row * size.columns;
       for (const Number value : v_) {
-        const Bits hash = walk.next();
-        Number& counter = counters[column_of(hash, size.columns)];
-        counter = counter + with_sign(hash, value);
+        const std::uint32_t place = place_of(walk.next(), size.columns);
+        Number& counter = counters[sketch::column_of(place)];
+        counter = counter + with_sign_of(place, value);
       }
     }
     for (const Number counter : table) static_cast<void>(is_finite(counter));
@@ -127,9 +129,9 @@ class SketchedSgd final : public Statement {
     std::vector<Number> votes(walks.size());
     for (Number& value : estimates) {
       for (std::size_t row = 0; row < walks.size(); ++row) {
-        const Bits hash = walks[row].next();
+        const std::uint32_t place = place_of(walks[row].next(), size.columns);
         const std::size_t first = row * static_cast<std::size_t>(size.columns);
-        votes[row] = with_sign(hash, table[first + column_of(hash, size.columns)]);
+        votes[row] = with_sign_of(place, table[first + sketch::column_of(place)]);
       }
       value = median(votes);
     }

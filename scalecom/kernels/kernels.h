@@ -6,6 +6,7 @@
 
 #include "scalecom/core/dtype.h"
 #include "scalecom/kernels/lowrank.h"
+#include "scalecom/kernels/sketch.h"
 
 /// All that touches every element. Everything here is one rank's own work, on one thread; callers
 /// divide the ranges among threads, and no result depends on the division.
@@ -92,6 +93,9 @@ struct Table {
 
   /// A matrix and its thin factors.
   lowrank::Passes low_rank;
+
+  /// Where elements go in a sketch.
+  sketch::Passes sketch;
 };
 
 /// The table in use: the best this processor has, or the one that SCALECOM_ISA names ("scalar",

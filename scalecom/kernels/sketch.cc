@@ -1,25 +1,38 @@
 #include "scalecom/kernels/sketch.h"
 
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 #include "scalecom/core/hash.h"
 #include "scalecom/core/thread_pool.h"
+#include "scalecom/kernels/kernels.h"
 
 namespace scalecom::kernels::sketch {
 namespace {
 
-constexpr std::int64_t kBlock = 16 * 1024;
-// Elements that are estimated together, row after row, so that medians are taken in vectors.
-constexpr std::int64_t kTogether = 256;
+// Elements whose places are found together. They divide a stretch; the places stay in the nearest
+// cache, and the start of a walk costs little beside its length.
+constexpr std::int64_t kTogether = 4096;
+static_assert(Hash::kStretch % kTogether == 0);
 
-float with_sign(std::uint64_t hash, float value) {
-  const auto sign = static_cast<std::uint32_t>(hash & 1U) << 31;
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ sign);
+using Places = std::array<std::uint32_t, kTogether>;
+using Row = std::array<float, kTogether>;
+
+std::uint32_t value_at(std::span<const std::uint32_t> coefficients, std::uint64_t x) {
+  std::uint32_t value = 0;
+  for (const std::uint32_t coefficient : coefficients) {
+    value = add_mod(multiply_mod(value, static_cast<std::uint32_t>(x)), coefficient);
+  }
+  return value;
 }
 
-using Row = std::array<float, kTogether>;
+// Of elements that do not cross a multiple of kTogether.
+void find_places(const Hash& hash, std::int64_t first, std::int64_t count, std::int64_t columns,
+                 Places& places) {
+  std::array<std::uint32_t, Passes::kStart> start;
+  hash.walk(static_cast<std::uint64_t>(first), start);
+  table().sketch.places(start.data(), static_cast<std::uint32_t>(columns), count, places.data());
+}
 
 // Of five rows, by minima and maxima alone, so that it becomes vectors.
 void medians_of_five(std::vector<Row>& rows, std::int64_t count, float* medians) {
@@ -57,30 +70,30 @@ void medians(std::vector<Row>& rows, std::int64_t count, float* out) {
 
 }  // namespace
 
-Hash::Hash(std::uint64_t seed, std::int64_t row) {
-  const std::uint64_t own = core::combine(seed, static_cast<std::uint64_t>(row));
-  for (std::size_t i = 0; i < coefficients_.size(); ++i) {
-    coefficients_[i] = core::combine(own, i) % kPrime;
+Hash::Hash(std::uint64_t seed, std::int64_t row)
+    : seed_(core::combine(seed, static_cast<std::uint64_t>(row))) {}
+
+Hash::Coefficients Hash::coefficients_of(std::uint64_t stretch) const {
+  const std::uint64_t own = core::combine(seed_, stretch);
+  Coefficients coefficients{};
+  for (std::size_t i = 0; i < coefficients.size(); ++i) {
+    coefficients[i] = static_cast<std::uint32_t>(core::combine(own, i) % kPrime);
   }
+  return coefficients;
 }
 
-std::uint64_t Hash::at(std::uint64_t element) const {
-  const std::uint64_t x = element % kPrime;
-  std::uint64_t value = 0;
-  for (const std::uint64_t coefficient : coefficients_) {
-    value = add_mod(multiply_mod(value, x), coefficient);
-  }
-  return value;
+std::uint32_t Hash::at(std::uint64_t element) const {
+  return value_at(coefficients_of(element / kStretch), element % kStretch);
 }
 
-// The first value and its differences, from four values in a row.
-Walk::Walk(const Hash& hash, std::uint64_t first) {
-  for (std::size_t i = 0; i < differences_.size(); ++i) differences_[i] = hash.at(first + i);
-  for (std::size_t order = 1; order < differences_.size(); ++order) {
-    for (std::size_t i = differences_.size() - 1; i >= order; --i) {
-      differences_[i] = add_mod(differences_[i], kPrime - differences_[i - 1]);
-    }
+void Hash::walk(std::uint64_t first, std::span<std::uint32_t> values) const {
+  const Coefficients coefficients = coefficients_of(first / kStretch);
+  std::array<std::uint32_t, 4> start{};
+  for (std::size_t i = 0; i < start.size(); ++i) {
+    start[i] = value_at(coefficients, first % kStretch + i);
   }
+  Walk walk(start.data());
+  for (std::uint32_t& value : values) value = walk.next();
 }
 
 void make(std::span<const Part> parts, const Size& size, float* table) {
@@ -88,36 +101,39 @@ void make(std::span<const Part> parts, const Size& size, float* table) {
     float* const counters = table + row * size.columns;
     std::fill_n(counters, size.columns, 0.0F);
     const Hash hash(size.seed, row);
+    Places places;
     for (const Part& part : parts) {
-      Walk walk(hash, static_cast<std::uint64_t>(part.first));
-      for (std::int64_t i = 0; i < part.count; ++i) {
-        const std::uint64_t value = walk.next();
-        counters[column_of(value, size.columns)] += with_sign(value, part.values[i]);
+      std::int64_t done = 0;
+      while (done < part.count) {
+        const std::int64_t first = part.first + done;
+        const std::int64_t together = std::min(part.count - done, kTogether - first % kTogether);
+        find_places(hash, first, together, size.columns, places);
+        const float* const values = part.values + done;
+        for (std::int64_t i = 0; i < together; ++i) {
+          const std::uint32_t place = places[static_cast<std::size_t>(i)];
+          counters[column_of(place)] += with_sign_of(place, values[i]);
+        }
+        done += together;
       }
     }
   });
 }
 
 void estimate(const float* table, const Size& size, std::int64_t count, float* estimates) {
-  core::parallel_for((count + kBlock - 1) / kBlock, [&](std::int64_t block) {
-    const std::int64_t begin = block * kBlock;
-    const std::int64_t end = std::min(count, begin + kBlock);
-    std::vector<Walk> walks;
+  core::parallel_for((count + kTogether - 1) / kTogether, [&](std::int64_t block) {
+    const std::int64_t first = block * kTogether;
+    const std::int64_t together = std::min(kTogether, count - first);
+    std::vector<Row> rows(static_cast<std::size_t>(size.rows));
+    Places places;
     for (std::int64_t row = 0; row < size.rows; ++row) {
-      walks.emplace_back(Hash(size.seed, row), static_cast<std::uint64_t>(begin));
-    }
-    std::vector<Row> rows(walks.size());
-    for (std::int64_t first = begin; first < end; first += kTogether) {
-      const std::int64_t together = std::min(kTogether, end - first);
-      for (std::size_t row = 0; row < rows.size(); ++row) {
-        const float* const counters = table + static_cast<std::int64_t>(row) * size.columns;
-        for (std::size_t i = 0; i < static_cast<std::size_t>(together); ++i) {
-          const std::uint64_t value = walks[row].next();
-          rows[row][i] = with_sign(value, counters[column_of(value, size.columns)]);
-        }
+      const float* const counters = table + row * size.columns;
+      Row& votes = rows[static_cast<std::size_t>(row)];
+      find_places(Hash(size.seed, row), first, together, size.columns, places);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(together); ++i) {
+        votes[i] = with_sign_of(places[i], counters[column_of(places[i])]);
       }
-      medians(rows, together, estimates + first);
     }
+    medians(rows, together, estimates + first);
   });
 }
 

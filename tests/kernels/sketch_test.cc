@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "scalecom/kernels/kernels.h"
+
 namespace scalecom::kernels::sketch {
 namespace {
 
@@ -14,45 +16,84 @@ TEST(Sketch, ArithmeticModuloThePrimeDoesNotOverflow) {
   EXPECT_EQ(add_mod(kPrime - 1, kPrime - 1), kPrime - 2);
   EXPECT_EQ(multiply_mod(kPrime - 1, kPrime - 1), 1U) << "(-1) * (-1)";
   EXPECT_EQ(multiply_mod(kPrime - 1, 2), kPrime - 2);
-  EXPECT_EQ(multiply_mod(std::uint64_t{1} << 60, 2), 1U) << "2^61 is 1";
-  EXPECT_EQ(multiply_mod(std::uint64_t{1} << 60, std::uint64_t{1} << 60), std::uint64_t{1} << 59);
-  // Against long division of the 128-bit product.
-  __extension__ using Wide = unsigned __int128;
+  EXPECT_EQ(multiply_mod(1U << 30, 2), 1U) << "2^31 is 1";
+  EXPECT_EQ(multiply_mod(1U << 30, 1U << 30), 1U << 29);
   std::mt19937_64 random(1);
   for (int i = 0; i < 100000; ++i) {
     const std::uint64_t a = random() % kPrime;
     const std::uint64_t b = random() % kPrime;
-    ASSERT_EQ(multiply_mod(a, b), static_cast<std::uint64_t>(static_cast<Wide>(a) * b % kPrime));
+    ASSERT_EQ(multiply_mod(static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b)),
+              a * b % kPrime);
   }
 }
 
 TEST(Sketch, AWalkGoesFromHashToHash) {
-  for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{12345}, kPrime - 5}) {
-    const Hash hash(7, 3);
-    Walk walk(hash, first);
-    for (std::uint64_t i = 0; i < 2000; ++i) ASSERT_EQ(walk.next(), hash.at(first + i));
+  const Hash hash(7, 3);
+  std::vector<std::uint32_t> values(2000);
+  for (const std::uint64_t first :
+       {std::uint64_t{0}, std::uint64_t{12345}, Hash::kStretch - 2000, 3 * Hash::kStretch + 5}) {
+    hash.walk(first, values);
+    for (std::uint64_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], hash.at(first + i));
+  }
+}
+
+// A polynomial repeats itself after kPrime elements, and would have these meet in every row.
+TEST(Sketch, NoTwoStretchesShareAPolynomial) {
+  int meetings = 0;
+  for (std::int64_t row = 0; row < 5; ++row) {
+    const Hash hash(1, row);
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+      meetings += static_cast<int>(hash.at(i) == hash.at(i + Hash::kStretch));
+      meetings += static_cast<int>(hash.at(i) == hash.at(i + kPrime));
+    }
+  }
+  EXPECT_LT(meetings, 3);
+}
+
+TEST(Sketch, PlacesAreThoseOfTheHashesOnEveryInstructionSet) {
+  const Hash hash(3, 1);
+  for (const Table* table : tables()) {
+    for (const std::uint32_t columns :
+         {1U, 37U, 24000U, static_cast<std::uint32_t>(kMostColumns)}) {
+      for (const std::int64_t count : {1, 7, 8, 17, 64, 1000}) {
+        const std::uint64_t first = 4096 * static_cast<std::uint64_t>(count);
+        std::vector<std::uint32_t> start(Passes::kStart);
+        hash.walk(first, start);
+        constexpr std::uint32_t kUntouched = 0xffffffff;
+        std::vector<std::uint32_t> places(1001, kUntouched);
+        table->sketch.places(start.data(), columns, count, places.data());
+        for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+          ASSERT_EQ(places[i], place_of(hash.at(first + i), columns)) << table->isa << " " << i;
+        }
+        ASSERT_EQ(places[static_cast<std::size_t>(count)], kUntouched);
+      }
+    }
   }
 }
 
 TEST(Sketch, ColumnsAndSignsAreEvenlyDivided) {
-  constexpr std::int64_t kColumns = 37;
-  constexpr int kElements = 370000;
-  const Hash hash(1, 0);
+  constexpr std::uint32_t kColumns = 37;
+  constexpr std::size_t kElements = 370000;
+  std::vector<std::uint32_t> values(kElements);
+  Hash(1, 0).walk(0, values);
   std::vector<int> hits(kColumns, 0);
   double signs = 0;
   double pairs = 0;
-  for (int i = 0; i < kElements; ++i) {
-    const std::uint64_t value = hash.at(static_cast<std::uint64_t>(i));
+  double last = 0;
+  for (const std::uint32_t value : values) {
     ASSERT_LT(value, kPrime);
-    ++hits[static_cast<std::size_t>(column_of(value, kColumns))];
-    signs += sign_of(value);
-    pairs += sign_of(value) * sign_of(hash.at(static_cast<std::uint64_t>(i) + 1));
+    const std::uint32_t place = place_of(value, kColumns);
+    ++hits[column_of(place)];
+    const double sign = with_sign_of(place, 1.0F);
+    signs += sign;
+    pairs += sign * last;
+    last = sign;
   }
   for (const int count : hits) EXPECT_NEAR(count, 10000, 600);
   EXPECT_NEAR(signs / kElements, 0, 0.01);
   EXPECT_NEAR(pairs / kElements, 0, 0.01);
-  EXPECT_EQ(column_of(0, kColumns), 0);
-  EXPECT_EQ(column_of(kPrime - 1, kColumns), kColumns - 1);
+  EXPECT_EQ(place_of(0, kColumns), 0U);
+  EXPECT_EQ(column_of(place_of(kPrime - 1, kColumns)), kColumns - 1);
 }
 
 TEST(Sketch, HeavyElementsAreFoundAndTheOthersStaySmall) {
@@ -112,9 +153,9 @@ TEST(Sketch, AnEstimateIsTheMedianOverRows) {
     for (std::size_t i = 0; i < estimates.size(); i += 97) {
       std::vector<float> counters;
       for (std::int64_t row = 0; row < rows; ++row) {
-        const std::uint64_t value = Hash(5, row).at(i);
-        counters.push_back(sign_of(value) *
-                           table[static_cast<std::size_t>(row * 30 + column_of(value, 30))]);
+        const std::uint32_t place = place_of(Hash(5, row).at(i), 30);
+        counters.push_back(
+            with_sign_of(place, table[static_cast<std::size_t>(row * 30 + column_of(place))]));
       }
       std::sort(counters.begin(), counters.end());
       const std::size_t middle = counters.size() / 2;

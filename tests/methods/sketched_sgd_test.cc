@@ -20,13 +20,13 @@ using testing::same_bits;
 using testing::small_model;
 using testing::World;
 
-// The hashes of an element in a row, by plain powers: sum of c[i] * x^(3-i), modulo 2^61 - 1.
+// Where an element goes in a row, by division: the hash's lowest bit is the sign, the others the
+// column.
 struct PlainHash {
   PlainHash(std::uint64_t seed, std::int64_t row) : hash(seed, row) {}
   int sign(std::uint64_t x) const { return hash.at(x) % 2 == 0 ? 1 : -1; }
   std::size_t column(std::uint64_t x, std::size_t columns) const {
-    __extension__ using Wide = unsigned __int128;
-    return static_cast<std::size_t>(static_cast<Wide>(hash.at(x) / 2) * columns / (Wide{1} << 60));
+    return std::uint64_t{hash.at(x)} / 2 * columns / (std::uint64_t{1} << 30);
   }
   kernels::sketch::Hash hash;
 };
@@ -229,11 +229,17 @@ TEST(SketchedSgd, RefusesWhatItCannotDo) {
   for (const std::string bad :
        {"sketched_sgd,rate=0.5", "sketched_sgd,rows=0", "sketched_sgd,rows=64",
         "sketched_sgd,candidates=0", "sketched_sgd,momentum=0.99999999999",
-        "sketched_sgd,momentum=-1", "sketched_sgd,columns=-1", "sketched_sgd,first=x"}) {
+        "sketched_sgd,momentum=-1", "sketched_sgd,columns=-1", "sketched_sgd,columns=100000000",
+        "sketched_sgd,first=x"}) {
     EXPECT_FALSE(refusal(bad).empty()) << bad;
   }
   const std::string full = make("sketched_sgd,rate=50,rows=7,columns=99,momentum=0.5")->spec();
   EXPECT_EQ(make(full)->spec(), full);
+}
+
+TEST(SketchedSgd, ASketchLargerThanTheHashesReachIsRefused) {
+  const layout::Layout layout({{"a", 0, std::int64_t{1} << 28, 2}});
+  EXPECT_THROW(make("sketched_sgd,rate=2")->cost(layout, 2, 0, 0), core::UsageError);
 }
 
 TEST(SketchedSgd, ASketchSmallerThanWhatIsKeptIsRefusedAtEveryRank) {

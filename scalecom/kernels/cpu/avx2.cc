@@ -24,6 +24,13 @@ struct Avx2 {
   static Floats times(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
   static Floats fma(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
   static Ints plus(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
+  static Ints minus(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
+  static Ints smaller(Ints a, Ints b) { return _mm256_min_epu32(a, b); }
+  static Ints upper_product(Ints a, Ints b) {
+    const Ints even = _mm256_mul_epu32(a, b);
+    const Ints odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+    return _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+  }
   static Ints both(Ints a, Ints b) { return _mm256_and_si256(a, b); }
   static Ints either(Ints a, Ints b) { return _mm256_or_si256(a, b); }
 

@@ -1,6 +1,7 @@
 // GCC 12 takes the undefined lanes of its own intrinsics for uninitialised variables.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
 #include <immintrin.h>
@@ -29,6 +30,14 @@ struct Avx512 {
   static Floats times(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
   static Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
   static Ints plus(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+  static Ints minus(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
+  /// As unsigned numbers: the smaller, and the upper half of the product.
+  static Ints smaller(Ints a, Ints b) { return _mm512_min_epu32(a, b); }
+  static Ints upper_product(Ints a, Ints b) {
+    const Ints even = _mm512_mul_epu32(a, b);
+    const Ints odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
+    return _mm512_mask_mov_epi32(_mm512_srli_epi64(even, 32), 0xaaaa, odd);
+  }
   static Ints both(Ints a, Ints b) { return _mm512_and_si512(a, b); }
   static Ints either(Ints a, Ints b) { return _mm512_or_si512(a, b); }
 

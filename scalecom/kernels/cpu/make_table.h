@@ -4,6 +4,7 @@
 #include "scalecom/kernels/cpu/items.h"
 #include "scalecom/kernels/cpu/lowrank.h"
 #include "scalecom/kernels/cpu/pass.h"
+#include "scalecom/kernels/cpu/sketch.h"
 
 namespace scalecom::kernels::cpu {
 
@@ -21,7 +22,8 @@ constexpr Table make_table(const char* isa) {
           .store = store<L>,
           .narrow = narrow<L>,
           .widen = widen<L>,
-          .low_rank = {accumulate_low_rank<L>, project_low_rank<L>, expand_low_rank<L>}};
+          .low_rank = {accumulate_low_rank<L>, project_low_rank<L>, expand_low_rank<L>},
+          .sketch = {find_places<L>}};
 }
 
 }  // namespace scalecom::kernels::cpu

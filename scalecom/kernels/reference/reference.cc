@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "scalecom/kernels/reference/lowrank.h"
+#include "scalecom/kernels/reference/sketch.h"
 
 namespace scalecom::kernels::reference {
 namespace {
@@ -214,7 +215,8 @@ const Table& table() {
       .store = store,
       .narrow = narrow,
       .widen = widen,
-      .low_rank = {accumulate_low_rank, project_low_rank, expand_low_rank}};
+      .low_rank = {accumulate_low_rank, project_low_rank, expand_low_rank},
+      .sketch = {find_places}};
   return kTable;
 }
 

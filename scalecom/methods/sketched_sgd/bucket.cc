@@ -10,7 +10,7 @@
 #include "scalecom/core/thread_pool.h"
 #include "scalecom/kernels/elementwise.h"
 #include "scalecom/kernels/kernels.h"
-#include "scalecom/kernels/select.h"
+#include "scalecom/kernels/largest.h"
 
 namespace scalecom::methods::sketched_sgd {
 namespace {
@@ -54,6 +54,12 @@ Sizes::Sizes(const layout::Layout& layout, const Options& options) {
         core::concat("[sketched_sgd] a sketch of ", sketch.columns, " columns cannot tell the ",
                      kept, " values apart that a bucket of ", elements,
                      " elements keeps; give columns=", kept, " or more, or a higher rate"));
+  }
+  if (sketch.columns > kernels::sketch::kMostColumns) {
+    throw core::UsageError(core::concat("[sketched_sgd] a bucket of ", elements,
+                                        " elements asks for a sketch of ", sketch.columns,
+                                        " columns, and ", kernels::sketch::kMostColumns,
+                                        " are the most; give a higher rate, or columns"));
   }
 }
 
@@ -128,12 +134,7 @@ const Bucket::Part& Bucket::part_of(std::int64_t position) const {
 bool Bucket::choose() {
   if (!all_finite(first())) return false;
   kernels::sketch::estimate(first_.data(), sizes_.sketch, sizes_.elements, estimates_.data());
-  // With beta 1 the selection looks at the memory alone.
-  const kernels::Tensor estimates{estimates_.data(), core::DType::kFloat32, estimates_.data(),
-                                  sizes_.elements};
-  std::int64_t count = 0;
-  kernels::select_exact({&estimates, 1}, {1.0F, 1.0F}, sizes_.candidates, positions_.data(),
-                        &count);
+  kernels::select_largest(estimates_.data(), sizes_.elements, sizes_.candidates, positions_.data());
   for (std::size_t i = 0; i < positions_.size(); ++i) {
     const Part& part = part_of(positions_[i]);
     second()[i] = part.v[positions_[i] - part.first];

@@ -10,7 +10,7 @@ core::OptionTable Options::table() {
   core::OptionTable table("sketched_sgd");
   table.number("rate", &rate, 1, Bound::kClosed, 1e9);
   table.integer("rows", &rows, 1, kernels::sketch::kMostRows);
-  table.integer("columns", &columns, 0, std::int64_t{1} << 31);
+  table.integer("columns", &columns, 0, kernels::sketch::kMostColumns);
   table.integer("candidates", &candidates, 1, 1 << 20);
   table.number("momentum", &momentum, 0, Bound::kClosed, 1);
   table.integer("seed", &seed, 0);
