@@ -1,4 +1,6 @@
 #include <array>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "comparison/operations/largest.h"
@@ -88,6 +90,7 @@ class SketchedSgd final : public Statement {
       const auto begin = static_cast<std::size_t>(slice.offset);
       const auto length = static_cast<std::size_t>(slice.length);
       if (slice.dense()) {
+        if (options_.momentum > 0) move_dense(slice.name, gradient.subspan(begin, length));
         mean_of_dense(gradient.subspan(begin, length));
         continue;
       }
@@ -102,6 +105,15 @@ class SketchedSgd final : public Statement {
       v_[i] = v_[i] + fresh;
       static_cast<void>(is_finite(v_[i]));
       gradient[places_[i]] = 0;
+    }
+  }
+
+  void move_dense(const std::string& slice, std::span<Number> gradient) {
+    std::vector<Number>& velocity = dense_u_[slice];
+    velocity.resize(gradient.size());
+    const Number momentum = static_cast<float>(options_.momentum);
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      gradient[i] = velocity[i] = momentum * velocity[i] + gradient[i];
     }
   }
 
@@ -154,6 +166,7 @@ class SketchedSgd final : public Statement {
   std::vector<std::size_t> places_;
   std::vector<Number> u_;
   std::vector<Number> v_;
+  std::map<std::string, std::vector<Number>> dense_u_;  // by slice
 };
 
 }  // namespace

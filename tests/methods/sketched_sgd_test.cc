@@ -172,7 +172,7 @@ TEST(SketchedSgd, ASliceThatBecomesDenseSendsItsMemory) {
   const layout::Layout all_dense({{"a", 0, 500, 1}, {"b", 500, 500, 1}});
   for (const layout::Layout* next : {&dense, &all_dense}) {
     std::mt19937 random(3);
-    World world(2, "sketched_sgd");
+    World world(2, "sketched_sgd,momentum=0");
     Gradients gradients = testing::normal(2, 1000, random);
     world.reduce(gradients, compressed);
     const auto first = copies_of(world.method(0)).at("a");
@@ -185,6 +185,40 @@ TEST(SketchedSgd, ASliceThatBecomesDenseSendsItsMemory) {
     EXPECT_FALSE(copies_of(world.method(0)).contains("a"));
     world.run([&](int rank) { world.method(rank).undo(); });
     EXPECT_EQ(copies_of(world.method(0)).at("a"), first);
+  }
+}
+
+TEST(SketchedSgd, BringsMomentumUnlessThatIsZero) {
+  EXPECT_TRUE(make("sketched_sgd")->brings_momentum());
+  EXPECT_FALSE(make("sketched_sgd,momentum=0")->brings_momentum());
+}
+
+// What travels whole has momentum as well: an optimizer adds none.
+TEST(SketchedSgd, DenseSlicesMoveWithMomentum) {
+  const layout::Layout beside({{"a", 0, 500, 20}, {"b", 500, 500, 1}});
+  const layout::Layout alone({{"a", 0, 500, 1}, {"b", 500, 500, 1}});
+  for (const layout::Layout* layout : {&beside, &alone}) {
+    std::mt19937 random(5);
+    World world(2, "sketched_sgd,momentum=0.5");
+    std::vector<std::vector<float>> u(2, std::vector<float>(500, 0.0F));
+    for (int step = 0; step < 3; ++step) {
+      Gradients gradients = testing::normal(2, 1000, random);
+      for (std::size_t r = 0; r < 2; ++r) {
+        for (std::size_t i = 0; i < 500; ++i) u[r][i] = 0.5F * u[r][i] + gradients[r][500 + i];
+      }
+      world.reduce(gradients, *layout);
+      for (std::size_t i = 0; i < 500; ++i) {
+        ASSERT_EQ(gradients[0][500 + i], u[0][i] * 0.5F + u[1][i] * 0.5F);
+      }
+      ASSERT_EQ(copies_of(world.method(1)).at("b/u"), u[1]);
+    }
+    // A step that is taken back has not moved it.
+    const auto before = copies_of(world.method(0)).at("b/u");
+    Gradients gradients = testing::normal(2, 1000, random);
+    world.reduce(gradients, *layout);
+    EXPECT_NE(copies_of(world.method(0)).at("b/u"), before);
+    world.run([&](int rank) { world.method(rank).undo(); });
+    EXPECT_EQ(copies_of(world.method(0)).at("b/u"), before);
   }
 }
 

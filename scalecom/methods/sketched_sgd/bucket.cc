@@ -11,6 +11,7 @@
 #include "scalecom/kernels/elementwise.h"
 #include "scalecom/kernels/kernels.h"
 #include "scalecom/kernels/largest.h"
+#include "scalecom/kernels/momentum.h"
 
 namespace scalecom::methods::sketched_sgd {
 namespace {
@@ -67,24 +68,25 @@ Bucket::Bucket(const layout::Layout& layout, const Options& options, MemoryStore
                MemoryStore& velocities)
     : sizes_(layout, options),
       momentum_(static_cast<float>(options.momentum)),
-      first_(sizes_.elements > 0 ? sizes_.first_message() : 0),
+      first_(sizes_.first_message()),
       second_(sizes_.candidates),
       estimates_(sizes_.elements),
       positions_(static_cast<std::size_t>(sizes_.candidates)) {
   std::int64_t first = 0;
   for (const layout::Slice& slice : layout.slices()) {
+    float* const u = momentum_ > 0 ? velocities.of(slice.name, slice.length) : nullptr;
     if (slice.dense() || slice.length == 0) {
       dense_.add(slice);
+      dense_velocities_.push_back({u, slice.length});
       continue;
     }
-    float* const u = momentum_ > 0 ? velocities.of(slice.name, slice.length) : nullptr;
     parts_.push_back({slice.offset, first, slice.length, memories.of(slice.name, slice.length), u});
     first += slice.length;
   }
 }
 
 void Bucket::accumulate(const core::Buffer& grad, float factor, MemoryStore& memories) {
-  sent_.clear();
+  forget_sent();
   bool finite = true;
   std::vector<kernels::sketch::Part> sketched;
   for (const Part& part : parts_) {
@@ -93,34 +95,37 @@ void Bucket::accumulate(const core::Buffer& grad, float factor, MemoryStore& mem
   }
   kernels::sketch::make(sketched, sizes_.sketch, first_.data());
   float* const dense = first_.data() + sizes_.sketch.counters();
-  finite &= dense_.load(grad, factor, dense);
+  finite &= load_dense(grad, factor, dense);
   dense_.fold(memories, factor, dense, DenseSlices::Order::kOneAfterTheOther);
   first().back() = finite ? 0.0F : std::nanf("");  // and so is the sum, at every rank
 }
 
 bool Bucket::add_gradient(const core::Buffer& grad, const Part& part) {
   constexpr std::int64_t kBlock = 16 * 1024;
+  const kernels::Tensor tensor{element(grad, part.offset), grad.dtype, part.v, part.length};
   std::atomic<bool> finite{true};
   core::parallel_for((part.length + kBlock - 1) / kBlock, [&](std::int64_t block) {
     const std::int64_t begin = block * kBlock;
-    const std::int64_t count = std::min(kBlock, part.length - begin);
-    std::vector<float> g(static_cast<std::size_t>(count));
-    kernels::table().load(element(grad, part.offset + begin), grad.dtype, count, 1.0F, g.data());
-    bool fine = true;
-    for (std::int64_t i = 0; i < count; ++i) {
-      float& v = part.v[begin + i];
-      float fresh = g[static_cast<std::size_t>(i)];
-      if (part.u != nullptr) fresh += momentum_ * part.u[begin + i];
-      const float sum = v + fresh;
-      if (!std::isfinite(sum)) {
-        fine = false;
-        continue;
-      }
-      if (part.u != nullptr) part.u[begin + i] = fresh;
-      v = sum;
-    }
+    const std::int64_t end = std::min(part.length, begin + kBlock);
+    // With beta and decay 1 the memory becomes the sum.
+    const bool fine = part.u == nullptr ? kernels::table().accumulate(tensor, {}, begin, end)
+                                        : kernels::accumulate_momentum(tensor, part.u, {momentum_},
+                                                                       1.0F, begin, end);
     if (!fine) finite.store(false, std::memory_order_relaxed);
   });
+  return finite;
+}
+
+// Momentum is linear, so it may come before the mean as well: every rank has its own velocity.
+bool Bucket::load_dense(const core::Buffer& grad, float factor, float* dense) {
+  if (momentum_ == 0) return dense_.load(grad, factor, dense);
+  bool finite = dense_.load(grad, 1.0F, dense);
+  for (const DenseVelocity& velocity : dense_velocities_) {
+    dense_velocities_before_.insert(dense_velocities_before_.end(), velocity.u,
+                                    velocity.u + velocity.length);
+    finite &= kernels::apply_momentum(dense, velocity.u, velocity.length, {momentum_}, factor);
+    dense += velocity.length;
+  }
   return finite;
 }
 
@@ -144,6 +149,7 @@ bool Bucket::choose() {
 
 // The candidates that are kept, by position. Among equals the lowest positions.
 std::vector<std::size_t> Bucket::largest() const {
+  if (positions_.empty()) return {};
   std::vector<std::size_t> order(positions_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto before = [this](std::size_t a, std::size_t b) {
@@ -190,7 +196,19 @@ void Bucket::put_back() {
     *one.v = one.v_before;
     if (one.u != nullptr) *one.u = one.u_before;
   }
+  if (!dense_velocities_before_.empty()) {
+    const float* before = dense_velocities_before_.data();
+    for (const DenseVelocity& velocity : dense_velocities_) {
+      std::copy_n(before, velocity.length, velocity.u);
+      before += velocity.length;
+    }
+  }
+  forget_sent();
+}
+
+void Bucket::forget_sent() {
   sent_.clear();
+  dense_velocities_before_.clear();
 }
 
 }  // namespace scalecom::methods::sketched_sgd

@@ -16,14 +16,14 @@ namespace scalecom::methods::sketched_sgd {
 
 /// The sizes of a bucket's two messages. They follow from the layout and the options alone.
 struct Sizes {
-  /// UsageError where the sketch has fewer columns than values are kept.
+  /// UsageError where the sketch has fewer columns than values are kept, or more than there may be.
   Sizes(const layout::Layout& layout, const Options& options);
 
   std::int64_t elements = 0;  ///< of the compressed slices
   std::int64_t dense = 0;
   std::int64_t kept = 0;  ///< k
   std::int64_t candidates = 0;
-  kernels::sketch::Size sketch;
+  kernels::sketch::Size sketch{.rows = 0};
 
   /// [sketch | dense slices | flag]
   std::int64_t first_message() const { return sketch.counters() + dense + 1; }
@@ -55,7 +55,7 @@ class Bucket {
   bool finish(const core::Buffer& grad, float factor);
   /// The memories as if nothing had been sent.
   void put_back();
-  void forget_sent() { sent_.clear(); }
+  void forget_sent();
 
   std::int64_t step = -1;
 
@@ -67,6 +67,10 @@ class Bucket {
     float* v = nullptr;
     float* u = nullptr;  ///< null without momentum
   };
+  struct DenseVelocity {
+    float* u = nullptr;  ///< null without momentum
+    std::int64_t length = 0;
+  };
   struct Sent {
     float* v;
     float* u;
@@ -75,6 +79,7 @@ class Bucket {
   };
 
   bool add_gradient(const core::Buffer& grad, const Part& part);
+  bool load_dense(const core::Buffer& grad, float factor, float* dense);
   std::vector<std::size_t> largest() const;
   const Part& part_of(std::int64_t position) const;
 
@@ -82,6 +87,8 @@ class Bucket {
   const float momentum_;
   std::vector<Part> parts_;
   DenseSlices dense_;
+  std::vector<DenseVelocity> dense_velocities_;  // of each dense slice
+  std::vector<float> dense_velocities_before_;
   core::AlignedArray<float> first_;
   core::AlignedArray<float> second_;
   core::AlignedArray<float> estimates_;

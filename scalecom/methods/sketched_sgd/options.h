@@ -11,11 +11,11 @@ namespace scalecom::methods::sketched_sgd {
 struct Options {
   enum OnNonFinite { kNan, kError };
 
-  double rate = 1000;  ///< one value in `rate` is kept, of the compressed slices
+  double rate = 100;  ///< one value in `rate` is kept, of the compressed slices
   std::int64_t rows = 5;
   std::int64_t columns = 0;     ///< of a bucket's sketch; 0: four for every value that is kept
   std::int64_t candidates = 4;  ///< asked for in the second round, for every value that is kept
-  double momentum = 0;          ///< under 1
+  double momentum = 0.9;        ///< under 1; 0: none
   std::int64_t seed = 0;        ///< of the hashes
   layout::RatePolicy rates;
   int nonfinite = kNan;  ///< what a NaN or Inf anywhere does to its bucket, at every rank

@@ -4,7 +4,6 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "scalecom/methods/dense_mean.h"
 #include "scalecom/methods/sketched_sgd/bucket.h"
 #include "scalecom/methods/sketched_sgd/options.h"
 
@@ -18,6 +17,7 @@ class SketchedSgd final : public Method {
   explicit SketchedSgd(const core::OptionString& options) { options_.read(options); }
 
   layout::RatePolicy rate_policy() const override { return options_.rates; }
+  bool brings_momentum() const override { return options_.momentum > 0; }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
   void undo() override;
@@ -43,7 +43,6 @@ class SketchedSgd final : public Method {
   MemoryStore memories_;                                      // v
   MemoryStore velocities_;                                    // u
   std::map<std::uint64_t, std::unique_ptr<Bucket>> buckets_;  // by layout
-  DenseMean dense_mean_;
 };
 
 Bucket& SketchedSgd::bucket_of(const layout::Layout& layout) {
@@ -56,7 +55,6 @@ Bucket& SketchedSgd::bucket_of(const layout::Layout& layout) {
 // Buckets that the last step did not use belong to an older layout.
 void SketchedSgd::begin_step(std::int64_t step) {
   memories_.forget_aside();
-  velocities_.forget_aside();
   std::erase_if(buckets_, [step](const auto& item) { return item.second->step < step - 1; });
 }
 
@@ -68,22 +66,14 @@ void SketchedSgd::prepare_bucket(const layout::Layout& layout, std::int64_t /*st
 
 void SketchedSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                                 comm::Communicator& communicator, std::int64_t step,
-                                const core::Stream& stream) {
+                                const core::Stream& /*stream*/) {
   Bucket& bucket = bucket_of(layout);
   bucket.step = step;
-  bool finite = true;
-  if (bucket.sizes().elements == 0) {
-    dense_mean_(grad, communicator, stream, [&](float* gradient, float factor) {
-      bucket.dense().fold(memories_, factor, gradient, DenseSlices::Order::kAsInTheBucket);
-    });
-    finite = dense_mean_.is_finite();
-  } else {
-    finite = exchange(bucket, grad, communicator);
-    if (!finite) spoil(grad);
-  }
+  const bool finite = exchange(bucket, grad, communicator);
   if (finite) {
     bucket.dense().set_aside(memories_);
-    bucket.dense().set_aside(velocities_);
+  } else {
+    spoil(grad);
   }
   if (!finite && options_.nonfinite == Options::kError) {
     throw core::CheckError(core::concat("[sketched_sgd] step ", step,
@@ -99,13 +89,12 @@ bool SketchedSgd::exchange(Bucket& bucket, const core::Buffer& grad,
   bucket.accumulate(grad, factor, memories_);
   communicator.all_reduce(bucket.first());
   if (!bucket.choose()) return false;
-  communicator.all_reduce(bucket.second());
+  if (!bucket.second().empty()) communicator.all_reduce(bucket.second());
   return bucket.finish(grad, factor);
 }
 
 void SketchedSgd::undo() {
   memories_.bring_back();
-  velocities_.bring_back();
   for (auto& [key, bucket] : buckets_) {
     if (bucket->step == steps() - 1) bucket->put_back();
   }
@@ -113,7 +102,6 @@ void SketchedSgd::undo() {
 
 void SketchedSgd::rescale(float factor) {
   memories_.forget_aside();
-  velocities_.forget_aside();
   memories_.scale(factor);
   velocities_.scale(factor);
   for (auto& [key, bucket] : buckets_) bucket->forget_sent();
@@ -152,10 +140,10 @@ comm::Counters SketchedSgd::cost(const layout::Layout& layout, int size, int ran
                                  std::int64_t /*step*/) const {
   const Sizes sizes(layout, options_);
   comm::Counters cost;
-  cost[comm::Call::kAllReduce] = sizes.elements == 0
-                                     ? comm::all_reduce_traffic(sizes.dense, size, rank)
-                                     : comm::all_reduce_traffic(sizes.first_message(), size, rank) +
-                                           comm::all_reduce_traffic(sizes.candidates, size, rank);
+  cost[comm::Call::kAllReduce] = comm::all_reduce_traffic(sizes.first_message(), size, rank);
+  if (sizes.candidates > 0) {
+    cost[comm::Call::kAllReduce] += comm::all_reduce_traffic(sizes.candidates, size, rank);
+  }
   return cost;
 }
 

@@ -14,8 +14,8 @@
 /// kept, are summed exactly in a second round, and the largest k of them are the mean. Their u and
 /// v become 0 at every rank. Neither round grows with the number of ranks.
 ///
-/// momentum is 0 by default, as optimizers bring their own: who sets it here has the optimizer run
-/// without, or it is applied twice.
+/// Dense slices have the same momentum, without a memory. So what comes out has momentum in it, and
+/// an optimizer is to add none, but for momentum=0.
 namespace scalecom::methods::sketched_sgd {
 
 std::unique_ptr<Method> make(const core::OptionString& options);
