@@ -23,6 +23,9 @@ def _weights(rank: int, _size: int, *arguments: object) -> torch.Tensor:
     return train(rank, *arguments)[0]
 
 
+HOST_ONLY = pytest.mark.cpu("the method takes gradients in host memory")
+
+
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_dense_is_ddp_bit_for_bit(world, size: int) -> None:
     plain = world(size).run(_weights, None, 6)
@@ -35,7 +38,8 @@ def test_dense_is_ddp_bit_for_bit(world, size: int) -> None:
     "method",
     ["scalecom,rate=10,check=conserve", "scalecom,rate=20,leaders=sharded,check=conserve",
      "scalecom,rate=10,select=exact,check=conserve", "scalecom,rate=10,values=bf16", "half",
-     "powersgd,rank=2", "adacomp", "sketched_sgd,rate=50"],
+     "powersgd,rank=2", pytest.param("adacomp", marks=HOST_ONLY),
+     pytest.param("sketched_sgd,rate=50", marks=HOST_ONLY)],
 )
 def test_ranks_stay_together(world, size: int, method: str) -> None:
     _same_everywhere(world(size).run(_weights, method, 8))
