@@ -18,7 +18,9 @@ namespace fs = std::filesystem;
 namespace methods = scalecom::methods;
 
 std::unique_ptr<Replica> make_replica() {
-  return std::make_unique<Replica>(std::make_unique<LineTask>(), Config{}, 1);
+  Config config;
+  config.spec = "dense";
+  return std::make_unique<Replica>(std::make_unique<LineTask>(), config, 1);
 }
 
 TEST(CheckpointTest, StandingComesBackToTheBit) {

@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 
 Config config() {
   Config config;
+  config.spec = "dense";
   config.steps = 9;
   config.learning_rate = 1;
   config.learning_rate_warmup = 0.5;
