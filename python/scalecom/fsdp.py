@@ -95,6 +95,7 @@ class FsdpState(State):
         self._names = shards.names
         self._sizes = {name: place[1] for name, place in zip(shards.names, shards.places, strict=True)}
         self._group = group  # which lives as long as this does
+        self._levels = None  # the peers are not divided further
         self._shards = shards
 
     @property
