@@ -24,11 +24,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def world() -> Iterator[Callable[[int], Ranks]]:
-    """world(n): n ranks."""
+    """world(n): n ranks, others where one of those of the tests before is lost."""
     worlds: dict[int, Ranks] = {}
 
     def of(size: int) -> Ranks:
-        if size not in worlds:
+        if size not in worlds or worlds[size].lost:
             worlds[size] = Ranks(size)
         return worlds[size]
 

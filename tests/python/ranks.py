@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import socket
 import traceback
@@ -24,6 +25,7 @@ def _free_port() -> int:
 
 
 def _serve(rank: int, size: int, port: int, pipe: Any) -> None:
+    faulthandler.enable()  # a rank that dies of a signal says where
     prepare_rank(rank)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(size))
     dist.init_process_group(BACKEND, rank=rank, world_size=size, timeout=DEADLINE)
@@ -42,10 +44,11 @@ class RankError(Exception):
 
 
 class Ranks:
-    """`size` processes in one world, of the tests' device."""
+    """`size` processes in one world, of the tests' device. A world that lost a rank is of no more use."""
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.lost = False  # a rank does not answer: another world is needed
         context = mp.get_context("spawn")
         port = _free_port()
         self._pipes, self._processes = [], []
@@ -63,8 +66,15 @@ class Ranks:
         results = []
         for rank, pipe in enumerate(self._pipes):
             if not pipe.poll(DEADLINE.total_seconds() * 3):
+                self.close()
                 raise RankError(f"rank {rank} does not answer")
-            results.append(pipe.recv())
+            try:
+                results.append(pipe.recv())
+            except EOFError:
+                self._processes[rank].join(10)
+                code = self._processes[rank].exitcode
+                self.close()
+                raise RankError(f"rank {rank} died, with exit code {code}") from None
         return results
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -80,11 +90,13 @@ class Ranks:
         return [f[0] if f else None for _, f in self.outcomes(function, *arguments)]
 
     def close(self) -> None:
+        self.lost = True
         for pipe, process in zip(self._pipes, self._processes, strict=True):
             try:
                 pipe.send(None)
             except OSError:
                 pass
+        for process in self._processes:
             process.join(10)
             if process.is_alive():
                 process.kill()

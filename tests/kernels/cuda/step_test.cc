@@ -125,43 +125,42 @@ class CudaStep : public ::testing::Test {
   core::Stream stream_;
 };
 
-TEST_F(CudaStep, LargestOfEachChunk) {
-  for (const int size : {1, 2, 3}) {
-    Setting setting;
-    setting.size = size;
-    run_all_shapes(setting);
-  }
+// Each a test of its own: under a sanitizer all of them together take longer than one would wait.
+class CudaStepOfRanks : public CudaStep, public ::testing::WithParamInterface<int> {};
+class CudaStepOfChunks : public CudaStep, public ::testing::WithParamInterface<std::int64_t> {};
+
+TEST_P(CudaStepOfRanks, LargestOfEachChunk) {
+  Setting setting;
+  setting.size = GetParam();
+  run_all_shapes(setting);
 }
 
-TEST_F(CudaStep, LargestBySharedLeaders) {
-  for (const int size : {1, 2, 3, 8}) {
-    Setting setting;
-    setting.size = size;
-    setting.sharded = true;
-    run_all_shapes(setting);
-  }
+TEST_P(CudaStepOfRanks, LargestBySharedLeaders) {
+  Setting setting;
+  setting.size = GetParam();
+  setting.sharded = true;
+  run_all_shapes(setting);
 }
 
-TEST_F(CudaStep, TopOfEachChunk) {
-  for (const std::int64_t chunk : {1, 7, 64, 1000, 1024, 1025, 9000, 100000}) {
-    SCOPED_TRACE(chunk);
-    Setting setting;
-    setting.selection = {Kind::kTop, chunk};
-    setting.size = 2;
-    run_all_shapes(setting);
-  }
+INSTANTIATE_TEST_SUITE_P(, CudaStepOfRanks, ::testing::Values(1, 2, 3, 8));
+
+TEST_P(CudaStepOfChunks, TopOfEachChunk) {
+  Setting setting;
+  setting.selection = {Kind::kTop, GetParam()};
+  setting.size = 2;
+  run_all_shapes(setting);
 }
 
-TEST_F(CudaStep, TopBySharedLeaders) {
-  for (const std::int64_t chunk : {50, 1024, 3000}) {
-    SCOPED_TRACE(chunk);
-    Setting setting;
-    setting.selection = {Kind::kTop, chunk};
-    setting.sharded = true;
-    setting.size = 3;
-    run_all_shapes(setting);
-  }
+TEST_P(CudaStepOfChunks, TopBySharedLeaders) {
+  Setting setting;
+  setting.selection = {Kind::kTop, GetParam()};
+  setting.sharded = true;
+  setting.size = 3;
+  run_all_shapes(setting);
 }
+
+INSTANTIATE_TEST_SUITE_P(, CudaStepOfChunks,
+                         ::testing::Values(1, 7, 50, 1000, 1024, 1025, 3000, 9000, 100000));
 
 TEST_F(CudaStep, Random) {
   Setting setting;
