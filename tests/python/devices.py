@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import pytest
 import torch
 
 KIND = os.environ.get("SCALECOM_TEST_DEVICE", "cpu")
@@ -13,6 +14,7 @@ if KIND not in ("cpu", "cuda"):
     raise ValueError(f"SCALECOM_TEST_DEVICE is '{KIND}'; it is cpu or cuda")
 DEVICE = torch.device("cuda", 0) if KIND == "cuda" else torch.device("cpu")
 BACKEND = "nccl" if KIND == "cuda" else "gloo"
+HOST_ONLY = pytest.mark.cpu("the method takes gradients in host memory")
 
 
 def prepare_rank(rank: int) -> None:

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 import torch
-from devices import DEVICE
+from devices import DEVICE, HOST_ONLY
 from models import batch, flat, network, train
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -21,9 +21,6 @@ def _same_everywhere(results: list[torch.Tensor]) -> None:
 
 def _weights(rank: int, _size: int, *arguments: object) -> torch.Tensor:
     return train(rank, *arguments)[0]
-
-
-HOST_ONLY = pytest.mark.cpu("the method takes gradients in host memory")
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from devices import HOST_ONLY
 from models import batch, flat, network, train
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
@@ -96,7 +97,8 @@ def test_it_sends_less(world) -> None:
     assert torch.equal(one, other)
 
 
-METHODS = ["powersgd,rank=2", "adacomp", "sketched_sgd,rate=50,momentum=0.5"]
+METHODS = ["powersgd,rank=2", pytest.param("adacomp", marks=HOST_ONLY),
+           pytest.param("sketched_sgd,rate=50,momentum=0.5", marks=HOST_ONLY)]
 
 
 def _save(rank: int, _size: int, folder: str, method: str) -> None:
