@@ -75,9 +75,9 @@ TEST(SparseTraffic, AStepToComeIsStatedByItsRate) {
 // Measured by really running them: topk and dgc grow with n, gtopk with log n.
 TEST(SparseTraffic, GrowsWithTheNumberOfRanks) {
   const layout::Layout layout = layout_of({{20000, 100}});
-  std::mt19937 random(73);
   for (const std::string& spec : specs()) {
     if (spec.find("warmup") != std::string::npos) continue;
+    std::mt19937 random(73);
     std::map<int, double> bytes;
     for (const int size : {2, 4, 8, 16, 32}) {
       World world(size, spec);
@@ -91,8 +91,10 @@ TEST(SparseTraffic, GrowsWithTheNumberOfRanks) {
       EXPECT_NEAR(bytes[16] - bytes[8], a_round, 0.35 * a_round);
       EXPECT_NEAR(bytes[32] - bytes[16], a_round, 0.35 * a_round);
     } else {
+      // dgc's counts follow from a threshold that was sampled.
+      const double tolerance = spec.starts_with("dgc") ? 0.31 : 0.01;
       for (const int size : {4, 8, 16}) {
-        EXPECT_NEAR(bytes[2 * size] / bytes[size], 2, 0.2) << spec << " " << size;
+        EXPECT_NEAR(bytes[2 * size] / bytes[size], 2, tolerance) << spec << " " << size;
       }
     }
   }
