@@ -1,9 +1,9 @@
 #include "scalecom/kernels/bins.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "scalecom/core/thread_pool.h"
+#include "scalecom/kernels/kernels.h"
 #include "scalecom/layout/bins.h"
 
 namespace scalecom::kernels::bins {
@@ -16,42 +16,29 @@ struct Part {
   bool finite = true;
 };
 
-// One bin in the nearest cache: its gradient in fp32.
-class Bin {
+// A part's way through its bins.
+class Finder {
  public:
-  explicit Bin(std::int64_t size) : g_(static_cast<std::size_t>(size)) {}
+  explicit Finder(std::int64_t bin)
+      : positions_(static_cast<std::size_t>(bin)), keys_(static_cast<std::size_t>(bin)) {
+    found_.positions = positions_.data();
+    found_.keys = keys_.data();
+  }
 
   void visit(const Tensor& tensor, std::int64_t begin, std::int64_t end, Part& part) {
-    const std::int64_t count = end - begin;
-    load(tensor, begin, count, part);
-    float* const memory = tensor.memory + begin;
-    float largest = 0;
-    for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(memory[i]));
-    part.largest_sum += static_cast<double>(largest);
+    const std::int64_t count = table().bins.find(tensor, begin, end, found_);
     for (std::int64_t i = 0; i < count; ++i) {
-      const float h = std::abs(memory[i] + g_[static_cast<std::size_t>(i)]);
-      if (h < largest || memory[i] == 0) continue;
-      part.entries.push_back({static_cast<std::uint32_t>(begin + i), memory[i] < 0});
+      const std::uint32_t position = found_.positions[i];
+      part.entries.push_back({position, tensor.memory[position] < 0});
     }
+    part.largest_sum += static_cast<double>(found_.largest);
+    part.finite = found_.finite;
   }
 
  private:
-  // m becomes G; what would make H not finite is left out.
-  void load(const Tensor& tensor, std::int64_t begin, std::int64_t count, Part& part) {
-    const auto* const grad = static_cast<const std::byte*>(tensor.grad);
-    table().load(grad + begin * core::size_of(tensor.dtype), tensor.dtype, count, 1.0F, g_.data());
-    float* const memory = tensor.memory + begin;
-    for (std::int64_t i = 0; i < count; ++i) {
-      float& g = g_[static_cast<std::size_t>(i)];
-      if (!std::isfinite((memory[i] + g) + g)) {
-        part.finite = false;
-        g = 0;
-      }
-      memory[i] += g;
-    }
-  }
-
-  std::vector<float> g_;
+  std::vector<std::uint32_t> positions_;
+  std::vector<std::int32_t> keys_;
+  Found found_;
 };
 
 }  // namespace
@@ -61,11 +48,11 @@ Sent select(const Tensor& tensor, std::int64_t bin) {
   const std::int64_t step = std::max<std::int64_t>(1, kTask / bin) * bin;
   std::vector<Part> parts(static_cast<std::size_t>((tensor.length + step - 1) / step));
   core::parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t task) {
-    Bin scratch(bin);
+    Finder finder(bin);
     const std::int64_t end = std::min(tensor.length, (task + 1) * step);
     for (std::int64_t begin = task * step; begin < end; begin += bin) {
-      scratch.visit(tensor, begin, std::min(end, begin + bin),
-                    parts[static_cast<std::size_t>(task)]);
+      finder.visit(tensor, begin, std::min(end, begin + bin),
+                   parts[static_cast<std::size_t>(task)]);
     }
   });
 

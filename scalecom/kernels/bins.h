@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "scalecom/kernels/kernels.h"
-
 /// What AdaComp does to every element.
 namespace scalecom::kernels {
+
+struct Tensor;
 
 /// An entry that is sent by its sign.
 struct Ternary {
@@ -17,6 +17,21 @@ struct Ternary {
 };
 
 namespace bins {
+
+/// What a pass over one bin finds, with room for as many entries as the bin has.
+struct Found {
+  std::uint32_t* positions = nullptr;  ///< in the tensor, ascending
+  std::int32_t* keys = nullptr;        ///< scratch
+  float largest = 0;                   ///< |G|
+  bool finite = true;                  ///< stays false once it is
+};
+
+/// Of one instruction set, on one thread; every set gives the same.
+struct Passes {
+  /// Of the bin [begin, end): m becomes G, and the entries to be sent are found, but not taken out
+  /// of the memory. Returns how many they are. What G and H are: select().
+  std::int64_t (*find)(const Tensor& tensor, std::int64_t begin, std::int64_t end, Found& found);
+};
 
 /// What one tensor sends: these entries, each its sign times `scale`.
 struct Sent {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "scalecom/core/dtype.h"
+#include "scalecom/kernels/bins.h"
 #include "scalecom/kernels/lowrank.h"
 #include "scalecom/kernels/sketch.h"
 
@@ -96,6 +97,9 @@ struct Table {
 
   /// Where elements go in a sketch.
   sketch::Passes sketch;
+
+  /// What of a bin is sent by its sign.
+  bins::Passes bins;
 };
 
 /// The table in use: the best this processor has, or the one that SCALECOM_ISA names ("scalar",

@@ -14,6 +14,31 @@ using testing::Data;
 using testing::DType;
 using testing::Problem;
 
+// What a table finds, bin after bin.
+struct Outcome {
+  std::vector<std::uint32_t> positions;
+  std::vector<float> largest;
+  bool finite = true;
+
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome visit(const Table& table, Problem& problem, std::int64_t bin) {
+  std::vector<std::uint32_t> positions(static_cast<std::size_t>(bin));
+  std::vector<std::int32_t> keys(static_cast<std::size_t>(bin));
+  bins::Found found{positions.data(), keys.data()};
+  Outcome outcome;
+  const Tensor tensor = problem.tensor();
+  for (std::int64_t begin = 0; begin < tensor.length; begin += bin) {
+    const std::int64_t end = std::min(tensor.length, begin + bin);
+    const std::int64_t count = table.bins.find(tensor, begin, end, found);
+    outcome.positions.insert(outcome.positions.end(), positions.begin(), positions.begin() + count);
+    outcome.largest.push_back(found.largest);
+  }
+  outcome.finite = found.finite;
+  return outcome;
+}
+
 // Of one bin: max |G| = 3; H = G + g.
 TEST(Bins, AnEntryWhoseTwofoldStepReachesTheLargestIsSent) {
   std::vector<float> memory = {1, 2, -1, 2.5F, 0};
@@ -42,6 +67,25 @@ TEST(Bins, WhatIsNotFiniteCountsAsNothing) {
     const bins::Sent sent = bins::select({g.data(), DType::kFloat32, memory.data(), 3}, 3);
     EXPECT_FALSE(sent.finite) << bad;
     EXPECT_EQ(memory[1], 1.0F);
+  }
+}
+
+// The scalar reference is the first table.
+TEST(Bins, EveryInstructionSetFindsTheSame) {
+  for (const DType dtype : testing::kTypes) {
+    for (const Data data : testing::kAllData) {
+      for (const std::int64_t bin : {1, 7, 16, 50, 500, 1021}) {
+        const Problem start(dtype, 2051, data, 11, 3, 1);
+        Problem expected = start;
+        const Outcome outcome = visit(*tables().front(), expected, bin);
+        for (const Table* const table : tables()) {
+          SCOPED_TRACE(table->isa);
+          Problem problem = start;
+          EXPECT_EQ(visit(*table, problem, bin), outcome);
+          problem.expect_same(expected);
+        }
+      }
+    }
   }
 }
 

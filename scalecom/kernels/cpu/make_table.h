@@ -1,5 +1,6 @@
 #pragma once
 
+#include "scalecom/kernels/cpu/bins.h"
 #include "scalecom/kernels/cpu/convert.h"
 #include "scalecom/kernels/cpu/items.h"
 #include "scalecom/kernels/cpu/lowrank.h"
@@ -23,7 +24,8 @@ constexpr Table make_table(const char* isa) {
           .narrow = narrow<L>,
           .widen = widen<L>,
           .low_rank = {accumulate_low_rank<L>, project_low_rank<L>, expand_low_rank<L>},
-          .sketch = {find_places<L>}};
+          .sketch = {find_places<L>},
+          .bins = {find_in_bin<L>}};
 }
 
 }  // namespace scalecom::kernels::cpu

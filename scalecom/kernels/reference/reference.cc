@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "scalecom/kernels/reference/bins.h"
 #include "scalecom/kernels/reference/lowrank.h"
 #include "scalecom/kernels/reference/sketch.h"
 
@@ -216,7 +217,8 @@ const Table& table() {
       .narrow = narrow,
       .widen = widen,
       .low_rank = {accumulate_low_rank, project_low_rank, expand_low_rank},
-      .sketch = {find_places}};
+      .sketch = {find_places},
+      .bins = {find_in_bin}};
   return kTable;
 }
 

@@ -1,12 +1,13 @@
 #include "scalecom/methods/adacomp/bucket.h"
 
+#include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/core/thread_pool.h"
+#include "scalecom/kernels/kernels.h"
 #include "scalecom/wire/ternary.h"
 
 namespace scalecom::methods::adacomp {
@@ -26,6 +27,7 @@ void* element(const core::Buffer& grad, std::int64_t index) {
 }  // namespace
 
 Bucket::Bucket(const layout::Layout& layout, const BinSizes& sizes, MemoryStore* memories) {
+  std::int64_t elements = 0;
   for (const layout::Slice& slice : layout.slices()) {
     if (slice.shape.size() < 2 || slice.length == 0) {
       dense_.add(slice);
@@ -34,10 +36,13 @@ Bucket::Bucket(const layout::Layout& layout, const BinSizes& sizes, MemoryStore*
     const std::int64_t bin = slice.shape.size() > 2 ? sizes.convolution : sizes.other;
     parts_.push_back({slice.name,
                       slice.offset,
+                      elements,
                       {slice.length, bin},
                       memories != nullptr ? memories->of(slice.name, slice.length) : nullptr,
                       {}});
+    elements += slice.length;
   }
+  if (memories != nullptr) sums_ = core::AlignedArray<float>(elements);
 }
 
 std::int64_t Bucket::least_bytes() const {
@@ -105,13 +110,15 @@ bool Bucket::add_up(std::span<const std::span<const std::byte>> messages, float 
   core::parallel_for(static_cast<std::int64_t>(parts_.size()), [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
     const Part& part = parts_[at];
-    core::AlignedArray<float> sums(part.bins.length);
-    for (const auto& words : of_ranks) add(part, words[at], sums.data());
-    for (float& sum : sums) {
-      sum *= factor;
-      if (!std::isfinite(sum)) finite.store(false, std::memory_order_relaxed);
+    float* const sums = sums_.data() + part.first;
+    const std::int64_t length = part.bins.length;
+    std::fill_n(sums, length, 0.0F);
+    for (const auto& words : of_ranks) add(part, words[at], sums);
+    const auto& table = kernels::table();
+    if (!table.load(sums, core::DType::kFloat32, length, factor, sums)) {
+      finite.store(false, std::memory_order_relaxed);
     }
-    kernels::table().store(sums.data(), sums.size(), 1.0F, element(grad, part.offset), grad.dtype);
+    table.store(sums, length, 1.0F, element(grad, part.offset), grad.dtype);
   });
   return finite;
 }

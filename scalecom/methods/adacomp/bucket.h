@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "scalecom/core/aligned_array.h"
 #include "scalecom/core/buffer.h"
 #include "scalecom/kernels/bins.h"
 #include "scalecom/layout/bins.h"
@@ -53,6 +54,7 @@ class Bucket {
   struct Part {
     std::string name;
     std::int64_t offset = 0;
+    std::int64_t first = 0;  // of its elements among those of all parts
     layout::Bins bins;
     float* memory = nullptr;
     kernels::bins::Sent sent;
@@ -67,6 +69,8 @@ class Bucket {
   void add(const Part& part, const Words& words, float* sums) const;
 
   std::vector<Part> parts_;
+  core::AlignedArray<float>
+      sums_;  // kept: fresh pages would cost more than all that is done with them
   DenseSlices dense_;
 };
 
