@@ -6,7 +6,7 @@
 fashion_mnist=${SCALECOM_FASHION_MNIST:-/usr/share/datasets/fashion-mnist}
 
 # set | Debian 12 package | how to see that it is there without dpkg | what it is
-# Sets build on each other: quickstart < test < tidy.
+# Sets build on each other: quickstart < test < tidy, and test < fuzz.
 dependencies="\
 quickstart|g++|command g++|C++20 compiler (GCC 12 or later)
 quickstart|cmake|command cmake|CMake 3.25 or later
@@ -24,15 +24,18 @@ quickstart|ca-certificates|none|root certificates, for pip
 quickstart|dataset-fashion-mnist|file $fashion_mnist/train-images-idx3-ubyte.gz|the Fashion-MNIST files
 test|libgtest-dev|header gtest/gtest.h|GoogleTest 1.12 or later
 test|clang-format|command clang-format|clang-format 14
-tidy|clang-tidy|command run-clang-tidy|clang-tidy 14"
+tidy|clang-tidy|command run-clang-tidy|clang-tidy 14
+fuzz|clang|command clang++|clang 14 or later
+fuzz|libclang-rt-14-dev|none|libFuzzer and the sanitizers' libraries for it"
 
 # rows SET: the rows of the table that SET needs.
 rows() {
   case $1 in
     quickstart) grep '^quickstart|' <<<"$dependencies" ;;
     test) grep -E '^(quickstart|test)\|' <<<"$dependencies" ;;
-    tidy) echo "$dependencies" ;;
-    *) echo "scripts/setup: no set of dependencies '$1' (quickstart, test, tidy)" >&2; return 2 ;;
+    tidy) grep -E '^(quickstart|test|tidy)\|' <<<"$dependencies" ;;
+    fuzz) grep -E '^(quickstart|test|fuzz)\|' <<<"$dependencies" ;;
+    *) echo "scripts/setup: no set of dependencies '$1' (quickstart, test, tidy, fuzz)" >&2; return 2 ;;
   esac
 }
 
