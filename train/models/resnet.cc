@@ -1,39 +1,11 @@
 #include "train/models/resnet.h"
 
-#include <ATen/ATen.h>
-
 #include <string>
 
-#include "train/models/pass.h"
+#include "train/models/walk.h"
 
 namespace train::models {
 namespace {
-
-constexpr double kEpsilon = 1e-5;  // what batch norm adds to a variance
-
-/// Takes the parameters and figures of a pass in the order in which they were added.
-struct Walk {
-  explicit Walk(const Model::Pass& pass)
-      : parameter(pass.parameters.data()), figure(pass.figures.data()), training(pass.training) {}
-
-  at::Tensor convolution(const at::Tensor& x, std::int64_t stride) {
-    const at::Tensor weight = (parameter++)->permute({3, 2, 0, 1});
-    return at::conv2d(x, weight, {}, stride, weight.size(2) / 2);
-  }
-
-  /// With a share of 1 for the new figures, "running" figures are those of this batch.
-  at::Tensor batch_norm(const at::Tensor& x) {
-    const at::Tensor out = at::batch_norm(x, parameter[0], parameter[1], figure[0], figure[1],
-                                          training, 1.0, kEpsilon, true);
-    parameter += 2;
-    figure += 2;
-    return out;
-  }
-
-  const at::Tensor* parameter;
-  const at::Tensor* figure;
-  bool training;
-};
 
 class ResNet final : public Model {
  public:
@@ -43,7 +15,7 @@ class ResNet final : public Model {
     add_convolution("stem.conv", 3, options.input.channels, inputs, positions);
     add_batch_norm("stem.norm", inputs);
     for (std::size_t stage = 0; stage < options.widths.size(); ++stage) {
-      for (int block = 0; block < options.blocks; ++block) {
+      for (int block = 0; block < options.blocks.at(stage); ++block) {
         const Block shape{inputs, options.widths[stage], stage > 0 && block == 0 ? 2 : 1};
         positions /= shape.stride * shape.stride;
         describe(std::to_string(stage + 1) + "." + std::to_string(block + 1), shape, positions);
@@ -59,8 +31,7 @@ class ResNet final : public Model {
     at::Tensor x = walk.convolution(pass.x, 1);
     x = walk.batch_norm(x).relu_();
     for (const Block& block : blocks_) x = run(block, walk, x);
-    // Torch's pooling layers are not deterministic on a GPU.
-    pass.x = at::addmm(walk.parameter[1], x.mean({2, 3}), walk.parameter[0]);
+    pass.x = walk.classify(x);
   }
 
  private:

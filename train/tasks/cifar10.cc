@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "scalecom/core/error.h"
+#include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
 #include "train/data/cifar10.h"
+#include "train/models/mobilenet.h"
 #include "train/models/resnet.h"
 #include "train/tasks/classification.h"
 
@@ -16,6 +18,32 @@ namespace core = scalecom::core;
 constexpr const char* kAdvice =
     "; get the binary version of CIFAR-10, and give the folder that holds cifar-10-batches-bin "
     "with --data";
+
+enum Network : int { kResNet18, kResNet34, kMobileNetV2, kResNet8 };
+
+int read(const Settings& settings) {
+  int network = kResNet18;
+  core::OptionTable table("cifar10");
+  table.choice("model", &network, {"resnet18", "resnet34", "mobilenetv2", "resnet8"});
+  table.read(settings);
+  return network;
+}
+
+std::unique_ptr<models::Model> make_model(int network, std::int64_t batch) {
+  if (network == kMobileNetV2) {
+    models::MobileNetOptions options;
+    options.batch = batch;
+    return models::make_mobilenet(options);
+  }
+  models::ResNetOptions options;
+  options.batch = batch;
+  if (network == kResNet34) options.blocks = {3, 4, 6, 3};
+  if (network == kResNet8) {
+    options.widths = {16, 32, 64};
+    options.blocks = {1, 1, 1};
+  }
+  return models::make_resnet(options);
+}
 
 data::Cifar10 read(const Options& options) {
   if (options.data.empty()) {
@@ -30,7 +58,8 @@ data::Cifar10 read(const Options& options) {
 
 }  // namespace
 
-Recipe recipe() {
+Recipe recipe(const Settings& settings) {
+  read(settings);
   Recipe recipe;
   recipe.epochs = 20;
   recipe.batch = 32;
@@ -39,12 +68,11 @@ Recipe recipe() {
   return recipe;
 }
 
-std::unique_ptr<Task> make(const Options& options) {
+std::unique_ptr<Task> make(const Settings& settings, const Options& options) {
+  auto model = make_model(read(settings), options.batch);
   data::Cifar10 data = read(options);
-  models::ResNetOptions network;
-  network.batch = options.batch;
-  return make_classification(models::make_resnet(network), std::move(data.training),
-                             std::move(data.test), options);
+  return make_classification(std::move(model), std::move(data.training), std::move(data.test),
+                             options);
 }
 
 }  // namespace train::tasks::cifar10

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "scalecom/core/error.h"
+#include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
 #include "train/data/idx.h"
 #include "train/models/network.h"
@@ -57,7 +58,8 @@ data::Samples read(const fs::path& folder, const std::string& part) {
 
 }  // namespace
 
-Recipe recipe() {
+Recipe recipe(const Settings& settings) {
+  core::OptionTable("fashion-mnist").read(settings);
   Recipe recipe;
   // Small mini-batches, for many steps: what compression loses, it loses in runs of few steps.
   recipe.epochs = 10;
@@ -67,7 +69,8 @@ Recipe recipe() {
   return recipe;
 }
 
-std::unique_ptr<Task> make(const Options& options) {
+std::unique_ptr<Task> make(const Settings& settings, const Options& options) {
+  core::OptionTable("fashion-mnist").read(settings);
   models::NetworkOptions network;
   network.input = {1, kSide, kSide};
   // The first layer and the biases, which travel dense, are a thousandth of the weights.

@@ -6,6 +6,7 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
+#include "scalecom/core/options.h"
 #include "train/models/network.h"
 #include "train/tasks/classification.h"
 
@@ -53,7 +54,8 @@ data::Samples make_clusters(std::uint64_t seed, std::int64_t first, std::int64_t
 
 }  // namespace
 
-Recipe recipe() {
+Recipe recipe(const Settings& settings) {
+  core::OptionTable("synthetic").read(settings);
   Recipe recipe;
   recipe.epochs = 6;
   recipe.batch = 16;
@@ -61,7 +63,8 @@ Recipe recipe() {
   return recipe;
 }
 
-std::unique_ptr<Task> make(const Options& options) {
+std::unique_ptr<Task> make(const Settings& settings, const Options& options) {
+  core::OptionTable("synthetic").read(settings);
   if (!options.data.empty()) {
     throw core::UsageError("[data] the task synthetic makes its data itself: leave out --data");
   }

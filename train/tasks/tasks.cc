@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "scalecom/core/error.h"
+#include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
 #include "train/tasks/cifar10.h"
 #include "train/tasks/fashion_mnist.h"
@@ -14,13 +16,19 @@ namespace {
 
 struct Entry {
   const char* name;
-  Recipe (*recipe)();
-  std::unique_ptr<Task> (*make)(const Options& options);
+  Recipe (*recipe)(const Settings& settings);
+  std::unique_ptr<Task> (*make)(const Settings& settings, const Options& options);
 };
 
 constexpr std::array kEntries{Entry{"cifar10", cifar10::recipe, cifar10::make},
                               Entry{"fashion-mnist", fashion_mnist::recipe, fashion_mnist::make},
                               Entry{"synthetic", synthetic::recipe, synthetic::make}};
+
+/// A task, and how it is wanted.
+struct Wanted {
+  const Entry& entry;
+  Settings settings;
+};
 
 const Entry& find(const std::string& name) {
   for (const Entry& entry : kEntries) {
@@ -28,6 +36,11 @@ const Entry& find(const std::string& name) {
   }
   throw scalecom::core::UsageError(scalecom::core::concat(
       "[task] '", name, "' is not a task; there are ", scalecom::core::join(names())));
+}
+
+Wanted parse(const std::string& spec) {
+  auto parts = scalecom::core::OptionString::parse(spec);
+  return {find(parts.name), std::move(parts.settings)};
 }
 
 }  // namespace
@@ -39,12 +52,14 @@ std::vector<std::string> names() {
   return names;
 }
 
-Recipe recipe(const std::string& name) {
-  return find(name).recipe();
+Recipe recipe(const std::string& spec) {
+  const Wanted wanted = parse(spec);
+  return wanted.entry.recipe(wanted.settings);
 }
 
-std::unique_ptr<Task> make(const std::string& name, const Options& options) {
-  return find(name).make(options);
+std::unique_ptr<Task> make(const std::string& spec, const Options& options) {
+  const Wanted wanted = parse(spec);
+  return wanted.entry.make(wanted.settings, options);
 }
 
 }  // namespace train::tasks

@@ -4,12 +4,16 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scalecom/core/device.h"
 #include "train/task.h"
 
 namespace train::tasks {
+
+/// What stands after a task's name: "cifar10,model=resnet34" has one.
+using Settings = std::vector<std::pair<std::string, std::string>>;
 
 struct Options {
   std::filesystem::path data;  ///< a folder; empty for the task's own
@@ -35,8 +39,9 @@ struct Recipe {
 /// The tasks that make() knows.
 std::vector<std::string> names();
 
-/// core::UsageError for an unknown name, with the list of those that are known.
-Recipe recipe(const std::string& name);
-std::unique_ptr<Task> make(const std::string& name, const Options& options);
+/// A task is asked for by its name, with settings where it has some: "cifar10,model=resnet34".
+/// core::UsageError for an unknown name or setting, with the list of those that are known.
+Recipe recipe(const std::string& spec);
+std::unique_ptr<Task> make(const std::string& spec, const Options& options);
 
 }  // namespace train::tasks

@@ -63,7 +63,7 @@ std::unique_ptr<Model> residual_model() {
   ResNetOptions options;
   options.input = kShape;
   options.widths = {16, 40};
-  options.blocks = 2;
+  options.blocks = {2, 2};
   options.classes = 5;
   return make_resnet(options);
 }

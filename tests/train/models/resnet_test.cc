@@ -15,7 +15,7 @@ std::unique_ptr<Classifier> make_tiny(std::uint64_t seed = 5) {
   ResNetOptions options;
   options.input = {2, 8, 8};
   options.widths = {3, 4};
-  options.blocks = 1;
+  options.blocks = {1, 1};
   options.classes = 4;
   const auto samples = some_samples(options.input, 8, 4);
   return make_classifier({}, make_resnet(options), samples, samples, {seed, 6, 1});
@@ -40,6 +40,13 @@ TEST(ResNetTest, TheDefaultIsResNet18) {
   const auto& last = model->tensors()[model->tensors().size() - 2];
   EXPECT_EQ(last.name, "fc.weight");
   EXPECT_EQ(last.shape, (std::vector<std::int64_t>{512, 10}));
+}
+
+TEST(ResNetTest, BlocksOf3463AreResNet34) {
+  ResNetOptions options;
+  options.blocks = {3, 4, 6, 3};
+  // 21,797,672 of the network for ImageNet, less its last layer (513,000) and its stem (9,408).
+  EXPECT_EQ(make_resnet(options)->elements(), 21'797'672 - 513'000 - 9'408 + 513 * 10 + 27 * 64);
 }
 
 TEST(ResNetTest, HalvesThePlacesOfEachStage) {
