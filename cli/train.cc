@@ -45,6 +45,7 @@ struct Options {
   train::Request request;
   train::Place place;
   std::vector<const CLI::Option*> of_new_runs;  ///< which a run that is resumed has had already
+  std::string momentum = "plain";
   std::string device = "cpu";
   double deadline = 300;
   JsonOutput json;
@@ -128,6 +129,10 @@ void check(const Options& options) {
     }
     if (options.place.out.empty()) missing("--out", "the folder that the run is to be written to");
   }
+  if (options.momentum != "plain" && options.momentum != "masked") {
+    throw core::UsageError(core::concat("[train] --momentum '", options.momentum,
+                                        "' is not known; give plain or masked"));
+  }
   if (!(options.deadline > 0 && options.deadline < 1e6)) {
     throw core::UsageError("[train] --deadline is out of range; give seconds over 0");
   }
@@ -193,6 +198,7 @@ int train_together(const Options& options, train::Processes& processes,
 int run(Options& options) {
   check(options);
   options.place.device = core::parse_device(options.device);
+  options.request.masked_momentum = options.momentum == "masked";
   options.json.check();
   const std::atomic<bool>& stop = catch_interrupts();
   const auto processes =
@@ -221,6 +227,9 @@ void add_options(CLI::App& command, Options& options) {
   add("--batch", request.batch, "A learner's mini-batch (by the task)", "B");
   add("--lr", request.learning_rate, "The highest learning rate (by the task, learners and batch)",
       "RATE");
+  add("--momentum", options.momentum,
+      "SGD's: plain, or masked, which moves only the weights for which something was sent (plain)",
+      "KIND");
   add("--seed", request.seed, "What all that is random comes from (1)", "SEED");
   add("--data", request.data, "The folder of the data (where the task's package puts it)", "DIR");
   command

@@ -1,6 +1,5 @@
 #include "train/checkpoint.h"
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -25,16 +24,19 @@ constexpr const char* kMemories = "memories";
 
 /// The arrays that make up the model.
 struct Part {
-  const char* prefix;
+  std::string prefix;
   std::span<const scalecom::layout::Tensor> tensors;
   std::span<float> values;  ///< on the model's device
 };
 
-std::array<Part, 3> parts(Replica& replica) {
+std::vector<Part> parts(Replica& replica) {
   const Task& task = replica.task();
-  return {Part{"weights/", task.tensors(), replica.weights()},
-          Part{"momentum/", task.tensors(), replica.momentum()},
-          Part{"figures/", task.figures(), replica.figures()}};
+  std::vector<Part> parts{{"weights/", task.tensors(), replica.weights()},
+                          {"figures/", task.figures(), replica.figures()}};
+  for (const Optimizer::State& state : replica.states()) {
+    parts.push_back({state.name + "/", task.tensors(), state.values});
+  }
+  return parts;
 }
 
 /// Calls visit(name in the file, tensor, its place) for the tensors of a part, of which `host` is

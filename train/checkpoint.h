@@ -22,9 +22,9 @@ struct Standing {
 };
 
 /// A checkpoint is a folder of plain files: standing.json, model.safetensors (weights/NAME,
-/// momentum/NAME and batch norm's figures/NAME) and memories/, which scalecom/state writes. One
-/// learner writes the first two, each its own memory. The stream is of the device that the model is
-/// on. Failures of the system are core::IoError.
+/// batch norm's figures/NAME, and momentum/NAME or whatever else the optimizer keeps) and
+/// memories/, which scalecom/state writes. One learner writes the first two, each its own memory.
+/// The stream is of the device that the model is on. Failures of the system are core::IoError.
 void write_standing(const std::filesystem::path& folder, const Standing& standing);
 void write_model(const std::filesystem::path& folder, Replica& replica, std::int64_t step,
                  const scalecom::core::Stream& stream = {});

@@ -29,6 +29,20 @@ void check_positive(const char* option, double value) {
       core::concat("[train] ", option, " ", value, " is out of range; give a number over 0"));
 }
 
+void check_optimizer(const Config& config) {
+  const Optimizer::Options options = config.optimizer_options();
+  if (options.kind != Optimizer::Kind::kAdam) return;
+  if (options.gradient_has_momentum) {
+    throw core::UsageError(core::concat("[train] the method '", config.method,
+                                        "' brings its own momentum, and the task '", config.task,
+                                        "' is trained by Adam, which has one: choose another"));
+  }
+  if (options.masked) {
+    throw core::UsageError(core::concat("[train] --momentum masked is SGD's, and the task '",
+                                        config.task, "' is trained by Adam: leave it out"));
+  }
+}
+
 }  // namespace
 
 Config resolve(const Request& request) {
@@ -58,13 +72,17 @@ Config resolve(const Request& request) {
       recipe.learning_rate * std::sqrt(samples / tasks::Recipe::kReferenceSamples));
   check_positive("--lr", config.learning_rate);
   config.learning_rate_warmup = recipe.learning_rate_warmup;
+  config.optimizer = recipe.optimizer;
   config.momentum = recipe.momentum;
+  config.masked_momentum = request.masked_momentum;
   config.weight_decay = recipe.weight_decay;
+  check_optimizer(config);
   return config;
 }
 
-Sgd::Options Config::sgd() const {
-  return {momentum, weight_decay, scalecom::methods::make(spec)->brings_momentum()};
+Optimizer::Options Config::optimizer_options() const {
+  return {optimizer, momentum, weight_decay, scalecom::methods::make(spec)->brings_momentum(),
+          masked_momentum};
 }
 
 std::int64_t resolve_steps(const Request& request, const Config& config, std::int64_t samples) {
@@ -99,7 +117,9 @@ nlohmann::ordered_json to_json(const Config& config) {
           {"batch", config.batch},
           {"learning_rate", config.learning_rate},
           {"learning_rate_warmup", config.learning_rate_warmup},
+          {"optimizer", to_string(config.optimizer)},
           {"momentum", config.momentum},
+          {"masked_momentum", config.masked_momentum},
           {"weight_decay", config.weight_decay}};
 }
 
@@ -116,7 +136,10 @@ Config config_from_json(const nlohmann::ordered_json& json) {
     json.at("batch").get_to(config.batch);
     json.at("learning_rate").get_to(config.learning_rate);
     json.at("learning_rate_warmup").get_to(config.learning_rate_warmup);
+    // Runs from before there was a choice have neither.
+    config.optimizer = parse_optimizer(json.value("optimizer", "sgd"));
     json.at("momentum").get_to(config.momentum);
+    config.masked_momentum = json.value("masked_momentum", false);
     json.at("weight_decay").get_to(config.weight_decay);
   } catch (const nlohmann::json::exception& error) {
     throw core::UsageError(core::concat("[config] ", error.what()));

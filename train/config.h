@@ -23,6 +23,7 @@ struct Request {
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> batch;
   std::optional<double> learning_rate;
+  bool masked_momentum = false;  ///< SGD moves only the weights for which something was sent
 };
 
 /// Everything that decides what a run computes.
@@ -37,13 +38,15 @@ struct Config {
   std::int64_t batch = 1;  ///< a learner's mini-batch
   double learning_rate = 0;
   double learning_rate_warmup = 0;
+  Optimizer::Kind optimizer = Optimizer::Kind::kSgd;
   double momentum = 0;
+  bool masked_momentum = false;
   double weight_decay = 0;
 
   /// But for where the task is run.
   tasks::Options task_options() const { return {data, seed, batch}; }
   /// Without momentum of gradients where the method brings its own.
-  Sgd::Options sgd() const;
+  Optimizer::Options optimizer_options() const;
   Schedule schedule() const { return {learning_rate, learning_rate_warmup, steps}; }
 };
 

@@ -1,5 +1,10 @@
 #include "train/optimizer.h"
 
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "train/adam.h"
+#include "train/sgd.h"
+
 namespace train {
 
 double Schedule::rate(std::int64_t step) const {
@@ -7,40 +12,25 @@ double Schedule::rate(std::int64_t step) const {
   return peak * (done < warmup ? done / warmup : (1 - done) / (1 - warmup));
 }
 
-Sgd::Sgd(std::span<const scalecom::layout::Tensor> tensors, const Options& options,
-         scalecom::core::Device device)
-    : factor_(static_cast<float>(options.momentum)),
-      gradient_has_momentum_(options.gradient_has_momentum) {
-  std::int64_t at = 0;
-  for (const auto& tensor : tensors) {
-    const std::int64_t end = at + tensor.elements();
-    const double decay = tensor.shape.size() > 1 ? options.weight_decay : 0;
-    slices_.push_back({at, end, static_cast<float>(decay)});
-    at = end;
+Optimizer::Kind parse_optimizer(const std::string& name) {
+  for (const auto kind : {Optimizer::Kind::kSgd, Optimizer::Kind::kAdam}) {
+    if (to_string(kind) == name) return kind;
   }
-  momentum_ = scalecom::core::Array<float>(device, at);
-  if (device.is_cuda()) tiles_ = cuda::make_sgd_tiles(device, slices_);
+  throw scalecom::core::UsageError(
+      scalecom::core::concat("[train] '", name, "' is not an optimizer; there are sgd and adam"));
 }
 
-void Sgd::step(std::span<float> weights, std::span<const float> gradient, double rate,
-               const scalecom::core::Stream& stream) {
-  const auto step_size = static_cast<float>(rate);
-  float* const w = weights.data();
-  float* const v = momentum_.data();
-  const float* const g = gradient.data();
-  if (momentum_.device().is_cuda()) {
-    cuda::sgd_step(tiles_, w, v, g, {step_size, factor_, gradient_has_momentum_}, stream);
-    return;
+std::string to_string(Optimizer::Kind kind) {
+  return kind == Optimizer::Kind::kAdam ? "adam" : "sgd";
+}
+
+std::unique_ptr<Optimizer> make_optimizer(std::span<const scalecom::layout::Tensor> tensors,
+                                          const Optimizer::Options& options,
+                                          scalecom::core::Device device) {
+  if (options.kind == Optimizer::Kind::kAdam) {
+    return std::make_unique<Adam>(tensors, options, device);
   }
-  for (const cuda::SgdSlice& slice : slices_) {
-    for (std::int64_t i = slice.begin; i < slice.end; ++i) {
-      const float pull = slice.weight_decay * w[i];
-      const float slope = gradient_has_momentum_ ? pull : g[i] + pull;
-      v[i] = factor_ * v[i] + slope;
-      const float step = slope + factor_ * v[i];
-      w[i] -= step_size * (gradient_has_momentum_ ? g[i] + step : step);
-    }
-  }
+  return std::make_unique<Sgd>(tensors, options, device);
 }
 
 }  // namespace train

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "scalecom/core/array.h"
+#include "scalecom/core/device.h"
 #include "scalecom/core/stream.h"
 #include "scalecom/layout/layout.h"
-#include "train/cuda/sgd.h"
 
 namespace train {
 
@@ -21,34 +22,48 @@ struct Schedule {
   double rate(std::int64_t step) const;
 };
 
-/// Stochastic gradient descent with Nesterov momentum, over one flat array of weights. Weight decay
-/// is left out for tensors of one dimension. The bits are the same on every device.
-class Sgd {
+/// What a gradient does to one flat array of weights. Weight decay is left out for tensors of one
+/// dimension. The bits are the same on every device.
+class Optimizer {
  public:
-  struct Options {
-    double momentum = 0.9;
-    double weight_decay = 5e-4;
-    /// The gradients that step() is given have momentum in them (methods::Method::brings_momentum):
-    /// only the weight decay is given it here.
-    bool gradient_has_momentum = false;
+  enum class Kind : std::uint8_t {
+    kSgd,   ///< stochastic gradient descent with Nesterov momentum
+    kAdam,  ///< Adam, with decoupled weight decay
   };
 
-  Sgd(std::span<const scalecom::layout::Tensor> tensors, const Options& options,
-      scalecom::core::Device device = {});
+  struct Options {
+    Kind kind = Kind::kSgd;
+    double momentum = 0.9;  ///< Adam's first factor
+    double weight_decay = 5e-4;
+    /// The gradients that step() is given have momentum in them (methods::Method::brings_momentum):
+    /// only the weight decay is given it here. Of SGD.
+    bool gradient_has_momentum = false;
+    /// The momentum is kept for all weights, but none moves whose gradient is 0: nothing was sent
+    /// for it. Of SGD.
+    bool masked = false;
+  };
 
-  /// All arrays have the elements of the tensors together and lie on the device, of which `stream`
-  /// is.
-  void step(std::span<float> weights, std::span<const float> gradient, double rate,
-            const scalecom::core::Stream& stream = {});
+  virtual ~Optimizer() = default;
 
-  std::span<float> momentum() { return momentum_.span(); }
+  /// Step `step`, the first being 0. All arrays have the elements of the tensors together and lie
+  /// on the device, of which `stream` is.
+  virtual void step(std::span<float> weights, std::span<const float> gradient, double rate,
+                    std::int64_t step, const scalecom::core::Stream& stream) = 0;
 
- private:
-  float factor_;
-  bool gradient_has_momentum_;
-  std::vector<cuda::SgdSlice> slices_;
-  scalecom::core::Array<float> momentum_;
-  scalecom::core::Array<cuda::SgdSlice> tiles_;  // of a GPU
+  /// What it remembers of each weight, on the device.
+  struct State {
+    std::string name;
+    std::span<float> values;
+  };
+  virtual std::vector<State> states() = 0;
 };
+
+/// "sgd" or "adam", and back. core::UsageError for another name.
+Optimizer::Kind parse_optimizer(const std::string& name);
+std::string to_string(Optimizer::Kind kind);
+
+std::unique_ptr<Optimizer> make_optimizer(std::span<const scalecom::layout::Tensor> tensors,
+                                          const Optimizer::Options& options,
+                                          scalecom::core::Device device = {});
 
 }  // namespace train

@@ -28,7 +28,7 @@ class Replica::Seat {
 
 Replica::Replica(std::unique_ptr<Task> task, const Config& config, int seats)
     : task_(std::move(task)),
-      optimizer_(task_->tensors(), config.sgd(), task_->device()),
+      optimizer_(make_optimizer(task_->tensors(), config.optimizer_options(), task_->device())),
       schedule_(config.schedule()),
       free_(seats) {}
 
@@ -44,7 +44,7 @@ Score Replica::score(std::int64_t begin, std::int64_t end) {
 
 void Replica::update(std::span<const float> mean_gradient, std::int64_t step,
                      const scalecom::core::Stream& stream) {
-  optimizer_.step(task_->weights(), mean_gradient, schedule_.rate(step), stream);
+  optimizer_->step(task_->weights(), mean_gradient, schedule_.rate(step), step, stream);
   task_->weights_written(stream);
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "train/config.h"
 #include "train/task.h"
@@ -30,7 +31,7 @@ class Replica {
 
   /// The model and the optimizer, on the task's device, for checkpoints: between steps only.
   std::span<float> weights() { return task_->weights(); }
-  std::span<float> momentum() { return optimizer_.momentum(); }
+  std::vector<Optimizer::State> states() { return optimizer_->states(); }
   std::span<float> figures() { return task_->figure_values(); }
   /// After writing any of them, in order on `stream`.
   void written(const scalecom::core::Stream& stream) { task_->weights_written(stream); }
@@ -39,7 +40,7 @@ class Replica {
   class Seat;
 
   std::unique_ptr<Task> task_;
-  Sgd optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   Schedule schedule_;
   std::mutex mutex_;
   std::condition_variable freed_;

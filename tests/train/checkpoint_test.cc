@@ -17,9 +17,10 @@ namespace core = scalecom::core;
 namespace fs = std::filesystem;
 namespace methods = scalecom::methods;
 
-std::unique_ptr<Replica> make_replica() {
+std::unique_ptr<Replica> make_replica(Optimizer::Kind optimizer = Optimizer::Kind::kSgd) {
   Config config;
   config.spec = "dense";
+  config.optimizer = optimizer;
   return std::make_unique<Replica>(std::make_unique<LineTask>(), config, 1);
 }
 
@@ -43,7 +44,7 @@ TEST(CheckpointTest, ModelComesBackToTheBit) {
   const auto replica = make_replica();
   for (std::size_t i = 0; i < 8; ++i) {
     replica->weights()[i] = std::ldexp(-1.2345F, -static_cast<int>(i) * 20);  // subnormals too
-    replica->momentum()[i] = i == 0 ? NAN : static_cast<float>(i);
+    replica->states()[0].values[i] = i == 0 ? NAN : static_cast<float>(i);
   }
   for (std::size_t i = 0; i < 4; ++i) replica->figures()[i] = 0.1F * static_cast<float>(i);
   write_model(folder / "", *replica, 3);
@@ -53,8 +54,24 @@ TEST(CheckpointTest, ModelComesBackToTheBit) {
     return std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
   };
   EXPECT_TRUE(same(replica->weights(), other->weights()));
-  EXPECT_TRUE(same(replica->momentum(), other->momentum()));
+  EXPECT_TRUE(same(replica->states()[0].values, other->states()[0].values));
   EXPECT_TRUE(same(replica->figures(), other->figures()));
+}
+
+TEST(CheckpointTest, AdamKeepsBothOfItsMeans) {
+  const Folder folder;
+  const auto replica = make_replica(Optimizer::Kind::kAdam);
+  const std::vector<float> gradient{1, -2, 3, 0, 5, 6, 7, 8};
+  replica->update(gradient, 0);
+  write_model(folder / "", *replica, 1);
+  const auto other = make_replica(Optimizer::Kind::kAdam);
+  read_model(folder / "", *other);
+  replica->update(gradient, 1);
+  other->update(gradient, 1);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(replica->weights()[i], other->weights()[i]);
+  // A run of one optimizer cannot go on with another's.
+  const auto sgd = make_replica();
+  EXPECT_THROW(read_model(folder / "", *sgd), core::UsageError);
 }
 
 TEST(CheckpointTest, DamagedModelsAreRefused) {

@@ -39,9 +39,24 @@ TEST(ConfigTest, TheTaskDecidesWhatIsLeftOut) {
 
 TEST(ConfigTest, AMethodThatBringsMomentumIsGivenNone) {
   Request asked = request();
-  EXPECT_FALSE(resolve(asked).sgd().gradient_has_momentum);
+  EXPECT_FALSE(resolve(asked).optimizer_options().gradient_has_momentum);
   asked.method = "dgc,rate=25";
-  EXPECT_TRUE(resolve(asked).sgd().gradient_has_momentum);
+  EXPECT_TRUE(resolve(asked).optimizer_options().gradient_has_momentum);
+}
+
+TEST(ConfigTest, MaskedMomentumIsKeptAndOldRunsHaveNone) {
+  Request asked = request();
+  asked.masked_momentum = true;
+  nlohmann::ordered_json json = to_json(resolve(asked));
+  json["steps"] = 1;
+  EXPECT_TRUE(config_from_json(json).optimizer_options().masked);
+  json.erase("masked_momentum");
+  json.erase("optimizer");
+  EXPECT_FALSE(config_from_json(json).optimizer_options().masked);
+  EXPECT_EQ(config_from_json(json).optimizer, Optimizer::Kind::kSgd);
+  json["optimizer"] = "lamb";
+  EXPECT_NE(message_of<UsageError>([&] { config_from_json(json); }).find("sgd and adam"),
+            std::string::npos);
 }
 
 TEST(ConfigTest, EpochsBecomeSteps) {
@@ -81,6 +96,7 @@ TEST(ConfigTest, RefusesDamagedJson) {
   config.steps = 77;
   const auto whole = to_json(config);
   for (const auto& [key, value] : whole.items()) {
+    if (key == "optimizer" || key == "masked_momentum") continue;  // runs of old have neither
     auto damaged = whole;
     damaged.erase(key);
     EXPECT_THROW(config_from_json(damaged), UsageError) << key;

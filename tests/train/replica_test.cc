@@ -88,7 +88,7 @@ TEST(ReplicaTest, TheGradientIsTheLearnersOwnAndTheUpdateEverybodys) {
   shard.gradient = second;
   replica.gradient(shard);
   EXPECT_LT(second[0], 3.5F);
-  EXPECT_EQ(replica.momentum()[7], 1);
+  EXPECT_EQ(replica.states()[0].values[7], 1);
 }
 
 }  // namespace

@@ -1,33 +1,22 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
-
 #include "scalecom/core/array.h"
 #include "scalecom/core/stream.h"
+#include "train/cuda/tiles.h"
 
-/// The optimizer's arithmetic on a GPU: the same operations as train/optimizer.cc, the same bits.
+/// The optimizers' arithmetic on a GPU: the same operations as train/sgd.cc and train/adam.cc, the
+/// same bits.
 namespace train::cuda {
-
-/// A piece of the weights, and what decays there a step.
-struct SgdSlice {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  float weight_decay = 0;
-};
-
-/// The slices cut into what one block of threads does.
-scalecom::core::Array<SgdSlice> make_sgd_tiles(scalecom::core::Device device,
-                                               std::span<const SgdSlice> slices);
 
 struct SgdFactors {
   float rate = 0;
   float momentum = 0;
   bool gradient_has_momentum = false;
+  bool masked = false;
 };
 
 /// In order on `stream`; all arrays are on its device.
-void sgd_step(const scalecom::core::Array<SgdSlice>& tiles, float* weights, float* momentum,
+void sgd_step(const scalecom::core::Array<WeightSlice>& tiles, float* weights, float* momentum,
               const float* gradient, SgdFactors factors, const scalecom::core::Stream& stream);
 
 }  // namespace train::cuda
