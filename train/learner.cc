@@ -206,7 +206,20 @@ void Learner::write_checkpoint() {
   });
 }
 
+void Learner::write_transcripts() {
+  const std::int64_t samples = job_.replica.task().transcript_samples();
+  if (samples == 0) return;
+  const auto part = comm::share(samples, world_.size(), world_.rank());
+  comm::together(*control_, [&] {
+    job_.folder.write_transcripts(world_.rank(), job_.replica.transcripts(part.begin, part.end));
+  });
+  comm::together(*control_, [&] {
+    if (is_first()) job_.folder.join_transcripts(world_.size());
+  });
+}
+
 void Learner::finish() {
+  write_transcripts();
   const auto tallies = comm::gather(*control_, tally_);
   std::int64_t peak = 0;
   for (const std::int64_t bytes : comm::gather(*control_, peak_bytes()))

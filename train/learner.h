@@ -86,6 +86,7 @@ class Learner {
   Score evaluate();
   void report_metrics();
   void write_checkpoint();
+  void write_transcripts();
   void finish();
 
   bool is_first() const { return world_.rank() == 0; }

@@ -42,6 +42,11 @@ Score Replica::score(std::int64_t begin, std::int64_t end) {
   return task_->score(begin, end);
 }
 
+std::vector<Transcript> Replica::transcripts(std::int64_t begin, std::int64_t end) {
+  const Seat seat(*this);
+  return task_->transcripts(begin, end);
+}
+
 void Replica::update(std::span<const float> mean_gradient, std::int64_t step,
                      const scalecom::core::Stream& stream) {
   optimizer_->step(task_->weights(), mean_gradient, schedule_.rate(step), step, stream);

@@ -23,6 +23,7 @@ class Replica {
 
   void gradient(Shard& shard);
   Score score(std::int64_t begin, std::int64_t end);
+  std::vector<Transcript> transcripts(std::int64_t begin, std::int64_t end);
 
   /// The optimizer's step `step` with the mean gradient, in order on `stream`. Every learner has
   /// asked for its gradient of this step, and none asks for the next before it returns.

@@ -21,11 +21,26 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kCheckpointsKept = 2;
 constexpr std::string_view kPrefix = "step-";
+constexpr const char* kReferences = "references.txt";
+constexpr const char* kHypotheses = "hypotheses.txt";
 
 void write_text(const fs::path& path, const std::string& text) {
   scalecom::state::NewFile file(path);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw core::IoError(core::concat("[run] ", path.string(), " cannot be read"));
+  return text.str();
+}
+
+/// Where a learner puts its share of a file.
+fs::path share_of(const fs::path& path, int learner) {
+  return path.string() + core::concat(".", learner);
 }
 
 /// Why a folder with something in it cannot become this run's.
@@ -122,6 +137,30 @@ nlohmann::ordered_json RunFolder::result() const {
 
 void RunFolder::write_result(const nlohmann::ordered_json& result) {
   write_json(path_ / "result.json", result);
+}
+
+void RunFolder::write_transcripts(int learner, std::span<const Transcript> transcripts) {
+  std::string references;
+  std::string hypotheses;
+  for (const Transcript& transcript : transcripts) {
+    references += transcript.reference + "\n";
+    hypotheses += transcript.hypothesis + "\n";
+  }
+  write_text(share_of(path_ / kReferences, learner), references);
+  write_text(share_of(path_ / kHypotheses, learner), hypotheses);
+}
+
+void RunFolder::join_transcripts(int learners) {
+  for (const char* name : {kReferences, kHypotheses}) {
+    std::string all;
+    for (int learner = 0; learner < learners; ++learner) {
+      all += read_text(share_of(path_ / name, learner));
+    }
+    write_text(path_ / name, all);
+    for (int learner = 0; learner < learners; ++learner) {
+      fs::remove(share_of(path_ / name, learner));
+    }
+  }
 }
 
 std::vector<nlohmann::ordered_json> RunFolder::metrics() const {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "train/config.h"
@@ -14,6 +15,8 @@ namespace train {
 ///     config.json      what decides the run, written first
 ///     metrics.jsonl    a line for each epoch, and for the last step
 ///     checkpoints/     step-000000469 and so on, the last two
+///     references.txt   of tasks that make text: what the test samples say, a line each, and
+///     hypotheses.txt   what the trained model makes of them
 ///     result.json      when the run is complete
 /// Every file but metrics.jsonl appears whole or not at all, and so does a checkpoint's folder.
 class RunFolder {
@@ -30,6 +33,11 @@ class RunFolder {
   /// core::UsageError where it is damaged.
   nlohmann::ordered_json result() const;
   void write_result(const nlohmann::ordered_json& result);
+
+  /// The transcripts of one learner's share of the test samples; then, once all are there, those of
+  /// all as the two files.
+  void write_transcripts(int learner, std::span<const Transcript> transcripts);
+  void join_transcripts(int learners);
 
   /// The lines, without one that was cut short.
   std::vector<nlohmann::ordered_json> metrics() const;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "scalecom/core/device.h"
 #include "scalecom/core/stream.h"
@@ -27,6 +28,12 @@ struct Score {
   double loss = 0;
   double hits = 0;  ///< what the metric counts
   std::int64_t samples = 0;
+};
+
+/// What a test sample says, and what the model makes of it.
+struct Transcript {
+  std::string reference;
+  std::string hypothesis;
 };
 
 /// What is trained: one replica of a model, its data and its loss. Every learner of a process uses
@@ -60,6 +67,13 @@ class Task {
   virtual void gradients(std::span<Shard> shards) const = 0;
   /// The samples [begin, end) of the test set.
   virtual Score score(std::int64_t begin, std::int64_t end) const = 0;
+
+  /// How many samples are written down when a run is complete, and those in [begin, end): for tasks
+  /// that make text. A line each.
+  virtual std::int64_t transcript_samples() const { return 0; }
+  virtual std::vector<Transcript> transcripts(std::int64_t /*begin*/, std::int64_t /*end*/) const {
+    return {};
+  }
 };
 
 }  // namespace train

@@ -1,11 +1,10 @@
 #include "train/data/cifar10.h"
 
-#include <fstream>
 #include <span>
 #include <string>
 
-#include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "train/data/file.h"
 
 namespace train::data {
 namespace {
@@ -20,22 +19,9 @@ constexpr int kTrainingFiles = 5;
 constexpr auto kPicture = static_cast<std::size_t>(3 * 32 * 32);
 constexpr std::size_t kRecord = 1 + kPicture;
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw core::UsageError(core::concat("[data] ", path.string(), " ", what));
-}
-
-std::vector<std::uint8_t> read_all(const fs::path& path) {
-  if (!fs::is_regular_file(path)) refuse(path, "is missing or not a plain file");
-  std::ifstream file(path, std::ios::binary);
-  std::vector<std::uint8_t> content(fs::file_size(path));
-  file.read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(content.size()));
-  if (!file) refuse(path, "cannot be read: is it yours to read?");
-  return content;
-}
-
 /// Adds a file's records; returns how many there are.
 std::size_t append(const fs::path& path, Samples& samples) {
-  const std::vector<std::uint8_t> content = read_all(path);
+  const std::vector<std::uint8_t> content = read_file(path);
   const std::size_t records = content.size() / kRecord;
   if (content.empty()) refuse(path, "is empty");
   if (content.size() % kRecord != 0) {

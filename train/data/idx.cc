@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "train/data/file.h"
 
 namespace train::data {
 namespace {
@@ -20,10 +20,6 @@ constexpr std::uint8_t kUnsignedByte = 0x08;
 // Far beyond any data set of bytes that fits a machine, and far from overflow.
 constexpr std::int64_t kLargestArray = std::int64_t{1} << 40;
 constexpr std::size_t kPiece = std::size_t{1} << 20;
-
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
-  throw core::UsageError(core::concat("[data] ", path.string(), " ", what));
-}
 
 /// zlib's reader, which passes a file that is not gzipped through as it is.
 class Input {

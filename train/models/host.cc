@@ -1,22 +1,20 @@
 #include "train/models/host.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <cstring>
 #include <utility>
 
 #include "scalecom/core/aligned_array.h"
+#include "train/models/host_torch.h"
 #include "train/models/pass.h"
 
 namespace train::models {
 namespace {
 
 namespace core = scalecom::core;
-using scalecom::layout::Tensor;
 
 /// What the model takes at once. Aligned, so that equal batches give equal bits.
 class Inputs {
@@ -48,24 +46,6 @@ class Inputs {
   std::vector<std::int64_t> labels_;
 };
 
-/// Keeps torch to the calling thread. OpenMP has that number for each thread, so each asks once.
-void compute_alone() {
-  thread_local bool asked = false;
-  if (asked) return;
-  at::set_num_threads(1);
-  asked = true;
-}
-
-/// Views of an array that holds these tensors one after the other.
-std::vector<at::Tensor> views(std::span<const Tensor> tensors, float* at) {
-  std::vector<at::Tensor> parts;
-  for (const Tensor& tensor : tensors) {
-    parts.push_back(at::from_blob(at, tensor.shape, at::kFloat));
-    at += tensor.elements();
-  }
-  return parts;
-}
-
 class HostClassifier final : public Classifier {
  public:
   HostClassifier(std::unique_ptr<Model> model, data::Samples training, data::Samples test,
@@ -75,8 +55,7 @@ class HostClassifier final : public Classifier {
         test_(std::move(test)),
         weights_(model_->elements()),
         figures_(model_->figure_elements()) {
-    at::globalContext().setDeterministicAlgorithms(true, false);
-    at::globalContext().setDeterministicFillUninitializedMemory(false);
+    be_deterministic();
     model_->initialise(options.seed, weights());
     model_->initialise_figures(figures());
     // The parameters share the memory of the flat weights.
@@ -105,12 +84,7 @@ class HostClassifier final : public Classifier {
     Model::Pass pass{inputs.x(), parameters_, own, true};
     model_->forward(pass);
     const at::Tensor loss = at::cross_entropy_loss(pass.x, inputs.labels());
-    float* to = batch.gradient.data();
-    for (const at::Tensor& part : torch::autograd::grad({loss}, parameters_)) {
-      const at::Tensor flat = part.contiguous();
-      std::memcpy(to, flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.nbytes()));
-      to += flat.numel();
-    }
+    copy_flat(torch::autograd::grad({loss}, parameters_), batch.gradient.data());
     *batch.loss = loss.item<float>();
     if (!batch.keeps_figures) return;
     for (std::size_t i = 0; i < own.size(); ++i) running_[i].lerp_(own[i], kFigureShare);

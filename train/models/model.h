@@ -7,6 +7,7 @@
 
 #include "scalecom/layout/layout.h"
 #include "train/data/samples.h"
+#include "train/models/parameters.h"
 
 namespace train::models {
 
@@ -26,8 +27,8 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   const Shape& input() const { return input_; }
-  std::span<const scalecom::layout::Tensor> tensors() const { return tensors_; }
-  std::int64_t elements() const;
+  std::span<const scalecom::layout::Tensor> tensors() const { return parameters_.tensors(); }
+  std::int64_t elements() const { return parameters_.elements(); }
 
   /// What evaluation needs besides the weights: the running mean and variance of what batch norm
   /// sees. Training computes with those of the mini-batch.
@@ -36,7 +37,9 @@ class Model {
 
   /// He's uniform initialisation, whose variance a ReLU keeps: a function of the seed, the tensors'
   /// names and their shapes.
-  void initialise(std::uint64_t seed, std::span<float> weights) const;
+  void initialise(std::uint64_t seed, std::span<float> weights) const {
+    parameters_.initialise(seed, weights);
+  }
   void initialise_figures(std::span<float> figures) const;
 
   struct Pass;  // with torch's types: pass.h
@@ -61,8 +64,7 @@ class Model {
 
   Shape input_;
   std::int64_t batch_;
-  std::vector<scalecom::layout::Tensor> tensors_;
-  std::vector<float> first_;  // what tensors of one dimension begin with
+  Parameters parameters_;
   std::vector<scalecom::layout::Tensor> figures_;
 };
 

@@ -21,6 +21,8 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "train/models/cuda/batches.h"
+#include "train/models/cuda/torch_device.h"
+#include "train/models/cuda/working_weights.h"
 #include "train/models/pass.h"
 
 namespace train::models::cuda {
@@ -30,98 +32,7 @@ namespace core = scalecom::core;
 using core::cuda::Event;
 using scalecom::layout::Tensor;
 
-constexpr int kWarmUps = 3;              // in which libraries take what they need, before a capture
-constexpr std::int64_t kAlignment = 64;  // elements; cuDNN's fastest kernels want aligned weights
-
-/// Torch's failures as this project's.
-template <typename Body>
-auto translated(core::Device device, const Body& body) {
-  try {
-    return body();
-  } catch (const c10::OutOfMemoryError& error) {
-    // "Tried to allocate 2.00 GiB. GPU 0 has a total capacity of ... is free." and much advice.
-    std::string text = error.what_without_backtrace();
-    const std::size_t advice = text.find(". Process ");
-    if (advice != std::string::npos) text.resize(advice);
-    throw core::DeviceError(core::concat("[train] ", core::to_string(device), ": ", text,
-                                         "; fewer --threads or a smaller --batch need less"));
-  } catch (const c10::Error& error) {
-    throw core::DeviceError(
-        core::concat("[train] ", core::to_string(device), ": ", error.what_without_backtrace()));
-  }
-}
-
-at::TensorOptions on(core::Device device) {
-  return at::TensorOptions(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)));
-}
-
-/// An array of the device as a tensor that shares its memory.
-at::Tensor view(core::Device device, float* data, at::IntArrayRef shape, at::IntArrayRef strides) {
-  const at::TensorOptions options = on(device).dtype(at::kFloat);
-  return at::for_blob(data, shape)
-      .strides(strides)
-      .options(options)
-      .target_device(options.device())
-      .make_tensor();
-}
-
-/// The same result in every run.
-void be_deterministic() {
-  at::globalContext().lazyInitDevice(at::kCUDA);
-  // What cuBLAS asks for; it is looked at when the first product is computed.
-  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
-  at::globalContext().setDeterministicAlgorithms(true, false);
-  at::globalContext().setDeterministicFillUninitializedMemory(false);
-  at::globalContext().setDeterministicCuDNN(true);
-  at::globalContext().setBenchmarkCuDNN(false);
-}
-
-/// The weights as torch computes with them: those of a convolution as (outputs, height, width,
-/// inputs), which is "channels last", each tensor aligned.
-class WorkingWeights {
- public:
-  WorkingWeights(core::Device device, std::span<const Tensor> tensors, const float* weights)
-      : tensors_(tensors) {
-    std::vector<Matrix> matrices;
-    std::int64_t at = 0;
-    for (const Tensor& tensor : tensors) {
-      const std::int64_t outputs = tensor.shape.size() == 4 ? tensor.shape.back() : 1;
-      const std::int64_t inputs = tensor.elements() / outputs;
-      matrices.push_back(outputs > 1 ? Matrix{weights, at, inputs, outputs}
-                                     : Matrix{weights, at, 1, tensor.elements()});
-      begins_.push_back(at);
-      weights += tensor.elements();
-      at += (tensor.elements() + kAlignment - 1) / kAlignment * kAlignment;
-    }
-    values_ = core::Array<float>(device, at);
-    refresh_ = Transposition(device, matrices);
-  }
-
-  void refresh(const core::Stream& stream) { refresh_.run(values_.data(), stream); }
-
-  /// New leaves of the shapes of the model's tensors, which share the memory.
-  std::vector<at::Tensor> leaves() {
-    std::vector<at::Tensor> leaves;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      const std::vector<std::int64_t>& shape = tensors_[i].shape;
-      std::vector<std::int64_t> strides{1};
-      if (shape.size() == 2) strides = {shape[1], 1};
-      if (shape.size() == 4) {
-        strides = {shape[1] * shape[2], shape[2], 1, shape[0] * shape[1] * shape[2]};
-      }
-      float* const data = values_.data() + begins_[i];
-      leaves.push_back(view(values_.device(), data, shape, strides));
-      leaves.back().set_requires_grad(true);
-    }
-    return leaves;
-  }
-
- private:
-  std::span<const Tensor> tensors_;
-  std::vector<std::int64_t> begins_;
-  core::Array<float> values_;
-  Transposition refresh_;
-};
+constexpr int kWarmUps = 3;  // in which libraries take what they need, before a capture
 
 /// Views of an array that holds these tensors one after the other.
 std::vector<at::Tensor> views(std::span<const Tensor> tensors, const at::Tensor& flat) {

@@ -1,16 +1,30 @@
 #include "scalecom/core/error.h"
 #include "train/models/cuda/classifier.h"
+#include "train/models/cuda/sequence.h"
 
 namespace train::models::cuda {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw scalecom::core::UsageError(
+      "[train] the libtorch of this build has no CUDA: build with one that has it, or train with "
+      "--device cpu");
+}
+
+}  // namespace
 
 std::unique_ptr<Classifier> make_classifier(scalecom::core::Device /*device*/,
                                             std::unique_ptr<Model> /*model*/,
                                             const data::Samples& /*training*/,
                                             const data::Samples& /*test*/,
                                             const Classifier::Options& /*options*/) {
-  throw scalecom::core::UsageError(
-      "[train] the libtorch of this build has no CUDA: build with one that has it, or train with "
-      "--device cpu");
+  refuse();
+}
+
+std::unique_ptr<SequenceEngine> make_sequence_engine(scalecom::core::Device /*device*/,
+                                                     std::unique_ptr<SequenceModel> /*model*/,
+                                                     SequenceEngine::Options /*options*/) {
+  refuse();
 }
 
 }  // namespace train::models::cuda

@@ -1,0 +1,286 @@
+#include "train/models/cuda/sequence.h"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/grad_mode.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "scalecom/core/array.h"
+#include "scalecom/core/cuda/runtime.h"
+#include "train/models/cuda/batches.h"
+#include "train/models/cuda/torch_device.h"
+#include "train/models/cuda/working_weights.h"
+#include "train/models/sequence_pass.h"
+
+namespace train::models::cuda {
+namespace {
+
+namespace core = scalecom::core;
+using core::cuda::Event;
+
+constexpr int kWarmUps = 3;  // in which libraries take what they need, before a capture
+
+constexpr std::int64_t bytes(std::int64_t numbers) {
+  return numbers * static_cast<std::int64_t>(sizeof(std::int32_t));
+}
+
+/// Numbers on their way to the device, through pinned memory, so that the host need not wait. A few
+/// batches may be under way.
+class Upload {
+ public:
+  explicit Upload(core::Device device) {
+    for (Slot& slot : slots_) slot.sent.emplace(device);
+  }
+
+  /// In order on `stream`.
+  void send(std::span<const std::int32_t> numbers, std::int32_t last, std::int32_t* d_to,
+            const core::Stream& stream) {
+    const auto count = static_cast<std::int64_t>(numbers.size()) + 1;
+    Slot& slot = slots_[next_++ % slots_.size()];
+    slot.sent->wait();
+    if (slot.room < count) {
+      slot.pinned = core::cuda::allocate_pinned(bytes(count));
+      slot.room = count;
+    }
+    auto* const at = static_cast<std::int32_t*>(slot.pinned.get());
+    std::copy(numbers.begin(), numbers.end(), at);
+    at[count - 1] = last;
+    core::cuda::copy(d_to, at, bytes(count), stream);
+    slot.sent->record(stream);
+  }
+
+ private:
+  struct Slot {
+    std::shared_ptr<void> pinned;
+    std::int64_t room = 0;
+    std::optional<Event> sent;
+  };
+
+  std::array<Slot, 4> slots_;
+  std::size_t next_ = 0;
+};
+
+/// Forward and backward pass over rows of one width, captured.
+struct Graph {
+  at::Tensor given;  // the rows and then the noise
+  at::Tensor loss;
+  std::vector<at::Tensor> gradient;
+  Transposition gather;  // of the gradient, into one array
+  at::cuda::CUDAGraph graph;
+};
+
+/// What batches go through, one after the other: a stream, and the graphs that compute on it.
+/// Several lanes work at the same time, with the same weights.
+class Lane {
+ public:
+  Lane(core::Device device, const SequenceModel& model, WorkingWeights& weights, at::Tensor table,
+       std::int64_t batch)
+      : model_(model),
+        table_(std::move(table)),
+        batch_(batch),
+        native_(c10::cuda::getStreamFromPool(false, static_cast<c10::DeviceIndex>(device.index))),
+        stream_(core::Stream::wrap(device, native_.stream())),
+        received_(device),
+        done_(device),
+        upload_(device),
+        parameters_(weights.leaves()) {}
+  ~Lane() {
+    try {
+      native_.synchronize();
+    } catch (...) {  // whoever was using it has been told
+    }
+  }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  /// `stream` waits for all that was put here.
+  void make_wait(const core::Stream& stream) const { done_.make_wait(stream); }
+
+  /// Once the weights are `updated`.
+  void gradient(const SequenceBatch& batch, const Event& updated) {
+    const std::lock_guard lock(mutex_);
+    const c10::cuda::CUDAStreamGuard guard(native_);
+    received_.record(batch.stream);
+    received_.make_wait(stream_);
+    updated.make_wait(stream_);
+    Graph& graph = graph_for(batch.rows.width);
+    upload_.send(batch.rows.values, batch.noise, graph.given.mutable_data_ptr<std::int32_t>(),
+                 stream_);
+    graph.graph.replay();
+    graph.gather.run(batch.gradient.data(), stream_);
+    core::cuda::copy(batch.loss, graph.loss.const_data_ptr<float>(), sizeof(float), stream_);
+    done_.record(stream_);
+    done_.make_wait(batch.stream);
+  }
+
+  /// `numbers` takes a pass.
+  template <typename Numbers>
+  std::vector<float> evaluate(const Rows& rows, const Event& updated, const Numbers& numbers) {
+    const std::lock_guard lock(mutex_);
+    const c10::cuda::CUDAStreamGuard guard(native_);
+    const at::NoGradGuard no_gradient;
+    updated.make_wait(stream_);
+    const at::Tensor given = room(rows.samples(), rows.width);
+    upload_.send(rows.values, 0, given.mutable_data_ptr<std::int32_t>(), stream_);
+    SequenceModel::Pass pass = make_pass(given, rows.samples(), rows.width);
+    pass.noise = {};
+    const at::Tensor out = numbers(pass).to(at::kFloat).contiguous().cpu();
+    done_.record(stream_);
+    const float* const begin = out.const_data_ptr<float>();
+    return {begin, begin + out.numel()};
+  }
+
+ private:
+  at::Tensor room(std::int64_t samples, std::int64_t width) const {
+    return at::zeros({samples * width + 1}, on(stream_.device()).dtype(at::kInt));
+  }
+
+  SequenceModel::Pass make_pass(const at::Tensor& given, std::int64_t samples,
+                                std::int64_t width) const {
+    const std::int64_t numbers = samples * width;
+    return {given.narrow(0, 0, numbers).view({samples, width}).to(at::kLong), parameters_, table_,
+            given.narrow(0, numbers, 1)};
+  }
+
+  std::pair<at::Tensor, std::vector<at::Tensor>> differentiate(const at::Tensor& given,
+                                                               std::int64_t width) {
+    const at::Tensor loss = model_.loss(make_pass(given, batch_, width)).tensor;
+    std::vector<at::Tensor> gradient = torch::autograd::grad({loss}, parameters_);
+    for (at::Tensor& part : gradient) part = part.contiguous();
+    return {loss.detach(), std::move(gradient)};
+  }
+
+  Graph& graph_for(std::int64_t width) {
+    std::unique_ptr<Graph>& graph = graphs_[width];
+    if (graph) return *graph;
+    auto made = std::make_unique<Graph>();
+    made->given = room(batch_, width);
+    for (int i = 0; i < kWarmUps; ++i) differentiate(made->given, width);
+    native_.synchronize();
+    // Other threads may use the GPU meanwhile.
+    made->graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    std::tie(made->loss, made->gradient) = differentiate(made->given, width);
+    made->graph.capture_end();
+
+    std::vector<Matrix> rows;
+    std::int64_t at = 0;
+    for (const at::Tensor& part : made->gradient) {
+      rows.push_back({part.const_data_ptr<float>(), at, 1, part.numel()});
+      at += part.numel();
+    }
+    made->gather = Transposition(stream_.device(), rows);
+    graph = std::move(made);
+    return *graph;
+  }
+
+  const SequenceModel& model_;
+  at::Tensor table_;
+  std::int64_t batch_;
+  std::mutex mutex_;
+  c10::cuda::CUDAStream native_;
+  core::Stream stream_;  // the same
+  Event received_;       // what the batch's own stream had before
+  Event done_;
+  Upload upload_;
+  std::vector<at::Tensor> parameters_;
+  std::map<std::int64_t, std::unique_ptr<Graph>> graphs_;  // by width
+};
+
+class DeviceSequenceEngine final : public SequenceEngine {
+ public:
+  DeviceSequenceEngine(core::Device device, std::unique_ptr<SequenceModel> model,
+                       const Options& options)
+      : device_(device),
+        model_(std::move(model)),
+        weights_(device, model_->parameters().elements()),
+        table_(device, static_cast<std::int64_t>(options.table.size())),
+        working_(device, model_->parameters().tensors(), weights_.data()),
+        updated_(device) {
+    be_deterministic();
+    initialise(options);
+    const std::int64_t entries = table_.size() / options.columns;
+    const at::Tensor table =
+        view(device, table_.data(), {entries, options.columns}, {options.columns, 1});
+    for (int i = 0; i < options.at_once; ++i) {
+      lanes_.push_back(std::make_unique<Lane>(device, *model_, working_, table, options.batch));
+    }
+  }
+
+  core::Device device() const override { return device_; }
+  const Parameters& parameters() const override { return model_->parameters(); }
+  std::span<float> weights() override { return weights_.span(); }
+
+  void weights_written(const core::Stream& stream) override {
+    for (const auto& lane : lanes_) lane->make_wait(stream);
+    working_.refresh(stream);
+    updated_.record(stream);
+  }
+
+  void gradient(const SequenceBatch& batch) override {
+    translated(device_, [&] { next_lane().gradient(batch, updated_); });
+  }
+  std::vector<float> score(const Rows& rows) override {
+    return translated(device_, [&] {
+      return next_lane().evaluate(rows, updated_, [&](const SequenceModel::Pass& pass) {
+        return model_->score(pass).tensor;
+      });
+    });
+  }
+  std::vector<float> answer(const Rows& rows) override {
+    return translated(device_, [&] {
+      return next_lane().evaluate(rows, updated_, [&](const SequenceModel::Pass& pass) {
+        return model_->answer(pass).tensor;
+      });
+    });
+  }
+
+ private:
+  void initialise(const Options& options) {
+    const core::Stream stream = core::Stream::cuda(device_);
+    const auto upload = [&](std::span<float> to, const std::vector<float>& values) {
+      core::cuda::copy(to.data(), values.data(), static_cast<std::int64_t>(to.size_bytes()),
+                       stream);
+    };
+    std::vector<float> values(weights_.span().size());
+    model_->parameters().initialise(options.seed, values);
+    upload(weights(), values);
+    upload(table_.span(), options.table);
+    weights_written(stream);
+    core::cuda::synchronize(stream);
+  }
+
+  /// In turn, so that all of them have as much to do.
+  Lane& next_lane() { return *lanes_[next_++ % lanes_.size()]; }
+
+  core::Device device_;
+  std::unique_ptr<SequenceModel> model_;
+  core::Array<float> weights_;
+  core::Array<float> table_;
+  WorkingWeights working_;
+  Event updated_;  // the weights that are computed with
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::atomic<std::size_t> next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<SequenceEngine> make_sequence_engine(core::Device device,
+                                                     std::unique_ptr<SequenceModel> model,
+                                                     SequenceEngine::Options options) {
+  return translated(device, [&]() -> std::unique_ptr<SequenceEngine> {
+    return std::make_unique<DeviceSequenceEngine>(device, std::move(model), options);
+  });
+}
+
+}  // namespace train::models::cuda

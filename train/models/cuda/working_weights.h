@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "scalecom/core/array.h"
+#include "scalecom/layout/layout.h"
+#include "train/models/cuda/batches.h"
+#include "train/models/cuda/torch_device.h"
+
+namespace train::models::cuda {
+
+/// The weights as torch computes with them: those of a convolution as (outputs, height, width,
+/// inputs), which is "channels last", each tensor aligned.
+class WorkingWeights {
+ public:
+  WorkingWeights(scalecom::core::Device device, std::span<const scalecom::layout::Tensor> tensors,
+                 const float* weights)
+      : tensors_(tensors) {
+    std::vector<Matrix> matrices;
+    std::int64_t at = 0;
+    for (const scalecom::layout::Tensor& tensor : tensors) {
+      const std::int64_t outputs = tensor.shape.size() == 4 ? tensor.shape.back() : 1;
+      const std::int64_t inputs = tensor.elements() / outputs;
+      matrices.push_back(outputs > 1 ? Matrix{weights, at, inputs, outputs}
+                                     : Matrix{weights, at, 1, tensor.elements()});
+      begins_.push_back(at);
+      weights += tensor.elements();
+      at += (tensor.elements() + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    values_ = scalecom::core::Array<float>(device, at);
+    refresh_ = Transposition(device, matrices);
+  }
+
+  void refresh(const scalecom::core::Stream& stream) { refresh_.run(values_.data(), stream); }
+
+  /// New leaves of the shapes of the model's tensors, which share the memory.
+  std::vector<at::Tensor> leaves() {
+    std::vector<at::Tensor> leaves;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::vector<std::int64_t>& shape = tensors_[i].shape;
+      std::vector<std::int64_t> strides{1};
+      if (shape.size() == 2) strides = {shape[1], 1};
+      if (shape.size() == 4) {
+        strides = {shape[1] * shape[2], shape[2], 1, shape[0] * shape[1] * shape[2]};
+      }
+      float* const data = values_.data() + begins_[i];
+      leaves.push_back(view(values_.device(), data, shape, strides));
+      leaves.back().set_requires_grad(true);
+    }
+    return leaves;
+  }
+
+ private:
+  // Elements; cuDNN's fastest kernels want aligned weights.
+  static constexpr std::int64_t kAlignment = 64;
+
+  std::span<const scalecom::layout::Tensor> tensors_;
+  std::vector<std::int64_t> begins_;
+  scalecom::core::Array<float> values_;
+  Transposition refresh_;
+};
+
+}  // namespace train::models::cuda
