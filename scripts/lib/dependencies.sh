@@ -18,6 +18,7 @@ quickstart|libcli11-dev|header CLI/CLI.hpp|CLI11 2.1 or later
 quickstart|libfmt-dev|header fmt/core.h|fmt 9 or later
 quickstart|nlohmann-json3-dev|header nlohmann/json.hpp|nlohmann-json 3.11 or later
 quickstart|zlib1g-dev|header zlib.h|zlib
+quickstart|libsentencepiece-dev|header sentencepiece_trainer.h|sentencepiece 0.1.97 or later
 quickstart|python3|command python3|Python 3.10 or later
 quickstart|python3-venv|module ensurepip|Python's venv and ensurepip
 quickstart|ca-certificates|none|root certificates, for pip

@@ -30,9 +30,9 @@ def environment():
     }
 
 
-def run(*arguments, program=(PROGRAM,)):
+def run(*arguments, program=(PROGRAM,), timeout=TIMEOUT):
     command = [*program, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment())
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment())
 
 
 def mpirun(*parts):

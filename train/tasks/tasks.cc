@@ -10,6 +10,7 @@
 #include "train/tasks/cifar10.h"
 #include "train/tasks/fashion_mnist.h"
 #include "train/tasks/fsdd.h"
+#include "train/tasks/multi30k.h"
 #include "train/tasks/synthetic.h"
 
 namespace train::tasks {
@@ -24,6 +25,7 @@ struct Entry {
 constexpr std::array kEntries{Entry{"cifar10", cifar10::recipe, cifar10::make},
                               Entry{"fashion-mnist", fashion_mnist::recipe, fashion_mnist::make},
                               Entry{"fsdd", fsdd::recipe, fsdd::make},
+                              Entry{"multi30k", multi30k::recipe, multi30k::make},
                               Entry{"synthetic", synthetic::recipe, synthetic::make}};
 
 /// A task, and how it is wanted.
