@@ -56,6 +56,9 @@ class Collectives final : public Communicator {
   /// Runs what moves messages; a failure that is not the caller's mistake is the last.
   template <typename Body>
   void guard(const Body& body);
+  /// The same, and counts as one call what `body(count)` moves.
+  template <typename Body>
+  void guard(Call call, const Body& body);
 
   /// The messages of the next exchange; empty ones are not sent. An exchange clears them.
   void give(int peer, std::span<const std::byte> data);
@@ -134,6 +137,15 @@ void Collectives::guard(const Body& body) {
   }
 }
 
+template <typename Body>
+void Collectives::guard(Call call, const Body& body) {
+  guard([&] {
+    Traffic moved;
+    body(moved);
+    counters_[call] += one_call(moved.sent, moved.received);
+  });
+}
+
 void Collectives::give(int peer, std::span<const std::byte> data) {
   if (!data.empty()) out_.push_back({peer, data});
 }
@@ -161,8 +173,7 @@ void Collectives::broadcast(std::span<std::byte> data, int root, const core::Str
   if (size_ == 1) return;
   const auto bytes = static_cast<std::int64_t>(data.size());
   const auto piece = [&](int r) { return part(data, share(bytes, size_, r)); };
-  Traffic& count = counters_[Call::kBroadcast];
-  guard([&] {
+  guard(Call::kBroadcast, [&](Traffic& count) {
     if (rank_ == root) {
       for (int step = 1; step < size_; ++step) give(peer(step), piece(peer(step)));
     } else {
@@ -180,13 +191,13 @@ void Collectives::broadcast(std::span<std::byte> data, int root, const core::Str
 void Collectives::all_reduce(std::span<float> data, const core::Stream& stream) {
   const Operation operation = begin(Fabric::Call::kAllReduce, stream);
   check_place(operation.call, std::as_bytes(data), stream);
-  guard([&] { reduce(data, operation, counters_[Call::kAllReduce], true); });
+  guard(Call::kAllReduce, [&](Traffic& count) { reduce(data, operation, count, true); });
 }
 
 void Collectives::reduce_scatter(std::span<float> data, const core::Stream& stream) {
   const Operation operation = begin(Fabric::Call::kReduceScatter, stream);
   check_place(operation.call, std::as_bytes(data), stream);
-  guard([&] { reduce(data, operation, counters_[Call::kReduceScatter], false); });
+  guard(Call::kReduceScatter, [&](Traffic& count) { reduce(data, operation, count, false); });
 }
 
 Share Collectives::piece_of(std::int64_t floats, int r, std::int64_t offset,
@@ -254,7 +265,7 @@ void Collectives::all_gather(std::span<const std::byte> mine, std::span<std::byt
   check_place(operation.call, mine, stream);
   check_place(operation.call, all, stream);
   const auto own = static_cast<std::size_t>(rank_);
-  guard([&] {
+  guard(Call::kAllGather, [&](Traffic& count) {
     std::int64_t begin = 0;
     for (std::size_t r = 0; r < own; ++r) begin += sizes[r];
     const auto kept = part(all, begin, sizes[own]);
@@ -265,7 +276,7 @@ void Collectives::all_gather(std::span<const std::byte> mine, std::span<std::byt
       give(peer(step), kept);
       take(peer(step), part(all, begin, sizes[r]));
     }
-    if (size_ > 1) exchange(operation, counters_[Call::kAllGather]);
+    if (size_ > 1) exchange(operation, count);
   });
 }
 
@@ -276,7 +287,7 @@ void Collectives::all_to_all(std::span<const std::byte> out,
   arguments_.check_all_to_all(out, out_sizes, in, in_sizes);
   check_place(operation.call, out, stream);
   check_place(operation.call, in, stream);
-  guard([&] {
+  guard(Call::kAllToAll, [&](Traffic& count) {
     std::int64_t out_begin = 0;
     std::int64_t in_begin = 0;
     for (int r = 0; r < size_; ++r) {
@@ -292,7 +303,7 @@ void Collectives::all_to_all(std::span<const std::byte> out,
       out_begin += out_sizes[at];
       in_begin += in_sizes[at];
     }
-    if (size_ > 1) exchange(operation, counters_[Call::kAllToAll]);
+    if (size_ > 1) exchange(operation, count);
   });
 }
 
@@ -301,7 +312,7 @@ void Collectives::send(std::span<const std::byte> data, int to, const core::Stre
   arguments_.check_peer(operation.call, to);
   check_place(operation.call, data, stream);
   guard([&] { fabric_->send({to, data}, operation); });
-  counters_[Call::kSendReceive].sent += static_cast<std::int64_t>(data.size());
+  counters_[Call::kSendReceive] += one_call(static_cast<std::int64_t>(data.size()), 0);
 }
 
 void Collectives::receive(std::span<std::byte> data, int from, const core::Stream& stream) {
@@ -309,7 +320,7 @@ void Collectives::receive(std::span<std::byte> data, int from, const core::Strea
   arguments_.check_peer(operation.call, from);
   check_place(operation.call, data, stream);
   guard([&] { fabric_->receive({from, data}, operation); });
-  counters_[Call::kSendReceive].received += static_cast<std::int64_t>(data.size());
+  counters_[Call::kSendReceive] += one_call(0, static_cast<std::int64_t>(data.size()));
 }
 
 void Collectives::barrier() {

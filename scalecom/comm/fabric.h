@@ -12,6 +12,10 @@
 
 namespace scalecom::comm {
 
+/// What an exchange between processes brings to one of them at most. Each piece of a long array
+/// costs a few latencies of the network, which this makes small beside its transfer.
+constexpr std::int64_t kScratchBytes = std::int64_t{32} << 20;
+
 /// What an engine has to offer for `collectives.h` to make a Communicator of it: one rank's end of
 /// a set of ranks between which messages move. See Communicator for errors and deadlines.
 class Fabric {

@@ -49,22 +49,22 @@ Share share(std::int64_t elements, int size, int rank) {
 Traffic all_reduce_traffic(std::int64_t floats, int size, int rank) {
   const std::int64_t own = share(floats, size, rank).size();
   const std::int64_t bytes = (floats - own + (size - 1) * own) * kFloatBytes;
-  return {bytes, bytes};
+  return one_call(bytes, bytes);
 }
 
 Traffic reduce_scatter_traffic(std::int64_t floats, int size, int rank) {
   const std::int64_t own = share(floats, size, rank).size();
-  return {(floats - own) * kFloatBytes, (size - 1) * own * kFloatBytes};
+  return one_call((floats - own) * kFloatBytes, (size - 1) * own * kFloatBytes);
 }
 
 Traffic broadcast_traffic(std::int64_t bytes, int size, int rank, int root) {
   const std::int64_t own = share(bytes, size, rank).size();
-  if (rank == root) return {(bytes - own) + (size - 1) * own, 0};
-  return {(size - 2) * own, bytes};
+  if (rank == root) return one_call((bytes - own) + (size - 1) * own, 0);
+  return one_call((size - 2) * own, bytes);
 }
 
 Traffic all_gather_traffic(std::int64_t mine, std::int64_t all, int size) {
-  return {(size - 1) * mine, all - mine};
+  return one_call((size - 1) * mine, all - mine);
 }
 
 }  // namespace scalecom::comm

@@ -5,19 +5,22 @@
 
 namespace scalecom::comm {
 
-/// Bytes that one rank sends and receives.
+/// Bytes that one rank sends and receives, and in how many calls that move any, one after the
+/// other: each costs latencies of the network, however little it moves.
 struct Traffic {
   std::int64_t sent = 0;
   std::int64_t received = 0;
+  std::int64_t calls = 0;
 
   Traffic& operator+=(const Traffic& other) {
     sent += other.sent;
     received += other.received;
+    calls += other.calls;
     return *this;
   }
   friend Traffic operator+(Traffic a, const Traffic& b) { return a += b; }
   friend Traffic operator-(const Traffic& a, const Traffic& b) {
-    return {a.sent - b.sent, a.received - b.received};
+    return {a.sent - b.sent, a.received - b.received, a.calls - b.calls};
   }
   bool operator==(const Traffic&) const = default;
 };
@@ -63,7 +66,12 @@ struct Share {
 };
 Share share(std::int64_t elements, int size, int rank);
 
-/// What each call costs, to the byte; the collectives are held to these by their tests.
+/// One call that moves so many bytes.
+constexpr Traffic one_call(std::int64_t sent, std::int64_t received) {
+  return {sent, received, sent + received > 0 ? 1 : 0};
+}
+
+/// What one call costs, to the byte; the collectives are held to these by their tests.
 ///
 /// all_reduce: every rank's share goes to its owner, and its sum comes back: 2(n-1)/n of the
 /// payload a rank, sent and received alike, when the shares are equal.

@@ -143,9 +143,9 @@ class Gtopk final : public sparse::ConfiguredMethod<GtopkOptions> {
     const std::int64_t bytes = wire::items_bytes(largest_runs(sparse::Shape(layout)));
     comm::Counters cost;
     for (int stride = 1; stride < size; stride *= 2) {
-      if (receives(rank, stride, size)) cost[comm::Call::kSendReceive].received += bytes;
+      if (receives(rank, stride, size)) cost[comm::Call::kSendReceive] += comm::one_call(0, bytes);
       if (!sends(rank, stride)) continue;
-      cost[comm::Call::kSendReceive].sent += bytes;
+      cost[comm::Call::kSendReceive] += comm::one_call(bytes, 0);
       break;
     }
     cost[comm::Call::kBroadcast] = comm::broadcast_traffic(bytes, size, rank, kRoot);

@@ -79,6 +79,12 @@ class Method {
   virtual comm::Counters cost(const layout::Layout& layout, int size, int rank,
                               std::int64_t step) const = 0;
 
+  /// The same by level, where the method divides the ranks into groups; else all of it is between.
+  virtual LevelTraffic level_cost(const layout::Layout& layout, int size, int rank,
+                                  std::int64_t step) const {
+    return {{}, cost(layout, size, rank, step)};
+  }
+
   /// Whether tensors may be divided among ranks, each part being a tensor of its own to the method.
   virtual bool divides() const { return true; }
   /// Elements of a slice that stay together where its tensor is divided among ranks.

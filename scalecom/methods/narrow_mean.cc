@@ -66,7 +66,8 @@ std::vector<float> NarrowMean::rounding_on_host() const {
 comm::Counters NarrowMean::cost(std::int64_t values, int size, int rank) {
   const std::int64_t owned = comm::share(values, size, rank).size();
   comm::Counters cost;
-  cost[comm::Call::kAllToAll] = {(values - owned) * kBytes, (size - 1) * owned * kBytes};
+  cost[comm::Call::kAllToAll] =
+      comm::one_call((values - owned) * kBytes, (size - 1) * owned * kBytes);
   cost[comm::Call::kAllGather] = comm::all_gather_traffic(owned * kBytes, values * kBytes, size);
   return cost;
 }

@@ -60,7 +60,8 @@ class GroupCommunicator final : public comm::Communicator {
       std::vector<at::Tensor> tensors{view(data, stream)};
       return group_->send(tensors, to, 0);
     });
-    counters_[comm::Call::kSendReceive].sent += static_cast<std::int64_t>(data.size());
+    counters_[comm::Call::kSendReceive] +=
+        comm::one_call(static_cast<std::int64_t>(data.size()), 0);
   }
 
   void receive(std::span<std::byte> data, int from, const core::Stream& stream) override {
@@ -69,7 +70,8 @@ class GroupCommunicator final : public comm::Communicator {
       std::vector<at::Tensor> tensors{view(data, stream)};
       return group_->recv(tensors, from, 0);
     });
-    counters_[comm::Call::kSendReceive].received += static_cast<std::int64_t>(data.size());
+    counters_[comm::Call::kSendReceive] +=
+        comm::one_call(0, static_cast<std::int64_t>(data.size()));
   }
 
   void barrier() override {
@@ -243,8 +245,8 @@ void GroupCommunicator::all_to_all(std::span<const std::byte> out,
   });
   const auto own = static_cast<std::size_t>(rank());
   counters_[comm::Call::kAllToAll] +=
-      comm::Traffic{static_cast<std::int64_t>(out.size()) - out_sizes[own],
-                    static_cast<std::int64_t>(in.size()) - in_sizes[own]};
+      comm::one_call(static_cast<std::int64_t>(out.size()) - out_sizes[own],
+                     static_cast<std::int64_t>(in.size()) - in_sizes[own]);
 }
 
 }  // namespace

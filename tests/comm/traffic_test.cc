@@ -71,24 +71,24 @@ TEST(TrafficTest, BroadcastAndAllReduceStayBelowTwicePayload) {
 
 TEST(TrafficTest, ExamplesByHand) {
   // Shares of 10 floats over 4 ranks: 3, 3, 2, 2.
-  EXPECT_EQ(all_reduce_traffic(10, 4, 0), (Traffic{(7 + 9) * 4, (7 + 9) * 4}));
-  EXPECT_EQ(all_reduce_traffic(10, 4, 3), (Traffic{(8 + 6) * 4, (8 + 6) * 4}));
-  EXPECT_EQ(reduce_scatter_traffic(10, 4, 3), (Traffic{8 * 4, 6 * 4}));
-  EXPECT_EQ(broadcast_traffic(10, 4, 0, 0), (Traffic{7 + 9, 0}));
-  EXPECT_EQ(broadcast_traffic(10, 4, 1, 0), (Traffic{2 * 3, 10}));
-  EXPECT_EQ(broadcast_traffic(10, 1, 0, 0), (Traffic{0, 0}));
-  EXPECT_EQ(all_gather_traffic(3, 10, 4), (Traffic{9, 7}));
+  EXPECT_EQ(all_reduce_traffic(10, 4, 0), one_call((7 + 9) * 4, (7 + 9) * 4));
+  EXPECT_EQ(all_reduce_traffic(10, 4, 3), one_call((8 + 6) * 4, (8 + 6) * 4));
+  EXPECT_EQ(reduce_scatter_traffic(10, 4, 3), one_call(8 * 4, 6 * 4));
+  EXPECT_EQ(broadcast_traffic(10, 4, 0, 0), one_call(7 + 9, 0));
+  EXPECT_EQ(broadcast_traffic(10, 4, 1, 0), one_call(2 * 3, 10));
+  EXPECT_EQ(broadcast_traffic(10, 1, 0, 0), (Traffic{0, 0, 0}));
+  EXPECT_EQ(all_gather_traffic(3, 10, 4), (Traffic{9, 7, 1}));
 }
 
 TEST(CountersTest, AddSubtractAndTotal) {
   Counters a;
-  a[Call::kBroadcast] = {10, 20};
-  a[Call::kSendReceive] = {1, 2};
+  a[Call::kBroadcast] = {10, 20, 1};
+  a[Call::kSendReceive] = {1, 2, 3};
   Counters b = a;
   b += a;
-  EXPECT_EQ(b[Call::kBroadcast], (Traffic{20, 40}));
+  EXPECT_EQ(b[Call::kBroadcast], (Traffic{20, 40, 2}));
   EXPECT_EQ(b - a, a);
-  EXPECT_EQ(a.total(), (Traffic{11, 22}));
+  EXPECT_EQ(a.total(), (Traffic{11, 22, 4}));
 }
 
 TEST(CountersTest, EveryCallHasAName) {

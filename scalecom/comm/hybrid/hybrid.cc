@@ -15,7 +15,6 @@ namespace {
 using inproc::Team;
 
 /// Scratch of all threads of a process together, as far as pieces do not become too small.
-constexpr std::int64_t kScratchBytes = std::int64_t{32} << 20;
 constexpr std::int64_t kSmallestPieceBytes = std::int64_t{1} << 20;
 
 /// Peers in the same process are served by the team, others by the link.

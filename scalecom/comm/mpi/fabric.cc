@@ -7,9 +7,6 @@
 namespace scalecom::comm::mpi {
 namespace {
 
-/// Each piece costs a few latencies of the network, which this makes small beside its transfer.
-constexpr std::int64_t kPieceBytes = std::int64_t{32} << 20;
-
 class MpiFabric final : public Fabric {
  public:
   /// `next_context` is shared by all fabrics that this one's groups descend from.
@@ -47,7 +44,7 @@ class MpiFabric final : public Fabric {
                                        next_context_);
   }
 
-  std::int64_t piece_bytes(core::Device /*device*/) const override { return kPieceBytes; }
+  std::int64_t piece_bytes(core::Device /*device*/) const override { return kScratchBytes; }
 
  private:
   std::shared_ptr<Link> link_;

@@ -221,7 +221,7 @@ void NcclCommunicator::all_to_all(std::span<const std::byte> out,
     });
   });
   const std::int64_t own = out_sizes[static_cast<std::size_t>(rank_)];
-  counters_[Call::kAllToAll] += Traffic{length(out) - own, length(in) - own};
+  counters_[Call::kAllToAll] += one_call(length(out) - own, length(in) - own);
 }
 
 void NcclCommunicator::send(std::span<const std::byte> data, int to, const core::Stream& stream) {
@@ -233,7 +233,7 @@ void NcclCommunicator::send(std::span<const std::byte> data, int to, const core:
   run(operation, arrays, [&](auto d_in, auto /*out*/, ncclComm_t comm, cudaStream_t s) {
     return ncclSend(d_in.data(), d_in.size(), ncclInt8, to, comm, s);
   });
-  counters_[Call::kSendReceive].sent += length(data);
+  counters_[Call::kSendReceive] += one_call(length(data), 0);
 }
 
 void NcclCommunicator::receive(std::span<std::byte> data, int from, const core::Stream& stream) {
@@ -245,7 +245,7 @@ void NcclCommunicator::receive(std::span<std::byte> data, int from, const core::
   run(operation, arrays, [&](auto /*in*/, auto d_out, ncclComm_t comm, cudaStream_t s) {
     return ncclRecv(d_out.data(), d_out.size(), ncclInt8, from, comm, s);
   });
-  counters_[Call::kSendReceive].received += length(data);
+  counters_[Call::kSendReceive] += one_call(0, length(data));
 }
 
 void NcclCommunicator::barrier() {

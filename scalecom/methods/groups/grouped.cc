@@ -92,6 +92,8 @@ class Grouped final : public Method {
   std::int64_t granule(const layout::Slice& slice) const override { return inner_->granule(slice); }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
+  LevelTraffic level_cost(const layout::Layout& layout, int size, int rank,
+                          std::int64_t step) const override;
   LevelTraffic level_traffic() const override;
   void undo() override { inner_->undo(); }
   void rescale(float factor) override { inner_->rescale(factor); }
@@ -219,6 +221,13 @@ void Grouped::reduce_bucket(const core::Buffer& grad, const layout::Layout& layo
 
 comm::Counters Grouped::cost(const layout::Layout& layout, int size, int rank,
                              std::int64_t step) const {
+  const LevelTraffic levels = level_cost(layout, size, rank, step);
+  comm::Counters cost = levels.between;
+  return cost += levels.inside;
+}
+
+LevelTraffic Grouped::level_cost(const layout::Layout& layout, int size, int rank,
+                                 std::int64_t step) const {
   if (grouping_.size == 0) {
     throw core::UsageError(
         "[groups] what groups=node costs depends on the hosts; ask with groups=N");
@@ -226,13 +235,14 @@ comm::Counters Grouped::cost(const layout::Layout& layout, int size, int rank,
   const Places places = by_number(size, grouping_.size);
   const int member = places.member[static_cast<std::size_t>(rank)];
   const Division division = divide(layout, places.members);
-  comm::Counters cost = inner_->cost(division.layout_of(member), places.groups,
-                                     places.group[static_cast<std::size_t>(rank)], step);
-  cost[comm::Call::kReduceScatter] +=
+  LevelTraffic levels;
+  levels.between = inner_->cost(division.layout_of(member), places.groups,
+                                places.group[static_cast<std::size_t>(rank)], step);
+  levels.inside[comm::Call::kReduceScatter] =
       comm::reduce_scatter_traffic(division.elements(), places.members, member);
-  cost[comm::Call::kAllGather] +=
+  levels.inside[comm::Call::kAllGather] =
       comm::all_gather_traffic(4 * division.slot(), 4 * division.elements(), places.members);
-  return cost;
+  return levels;
 }
 
 LevelTraffic Grouped::level_traffic() const {

@@ -108,9 +108,12 @@ TEST_P(GroupTraffic, EqualsTheFormula) {
       if (step == 0) continue;  // in which the ranks also agree on what they do
       for (int r = 0; r < ranks; ++r) {
         const LevelTraffic now = world.method(r).level_traffic();
-        comm::Counters moved = now.inside - before[static_cast<std::size_t>(r)].inside;
-        moved += now.between - before[static_cast<std::size_t>(r)].between;
-        EXPECT_EQ(moved, world.method(r).cost(layout, ranks, r, step)) << r << " of " << ranks;
+        const LevelTraffic formula = world.method(r).level_cost(layout, ranks, r, step);
+        comm::Counters inside = now.inside - before[static_cast<std::size_t>(r)].inside;
+        const comm::Counters between = now.between - before[static_cast<std::size_t>(r)].between;
+        EXPECT_EQ(inside, formula.inside) << r << " of " << ranks;
+        EXPECT_EQ(between, formula.between) << r << " of " << ranks;
+        EXPECT_EQ(inside += between, world.method(r).cost(layout, ranks, r, step));
       }
     }
   }
