@@ -1,5 +1,7 @@
 #include "scalecom/state/json.h"
 
+#include <algorithm>
+#include <charconv>
 #include <limits>
 
 #include "scalecom/core/text.h"
@@ -173,6 +175,27 @@ std::int64_t JsonCursor::whole_number() {
       fail("a number beyond 64 bits");
     }
   }
+  return value;
+}
+
+double JsonCursor::number() {
+  skip_space();
+  const std::string_view rest = text_.substr(at_);
+  const std::size_t length = std::min(rest.find_first_not_of("+-.0123456789eE"), rest.size());
+  const std::string_view digits = rest.substr(rest.starts_with('-') ? 1 : 0);
+  double value = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + length, value);
+  // from_chars also reads "1.", ".5" and "007".
+  const bool json =
+      !digits.empty() && digits[0] >= '0' && digits[0] <= '9' &&
+      !(digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9') &&
+      rest.substr(0, length).find(".e") == std::string_view::npos &&
+      rest.substr(0, length).find(".E") == std::string_view::npos &&
+      (length == 0 || rest[length - 1] != '.');
+  if (!json || (error == std::errc() && end != rest.data() + length)) fail("a number was expected");
+  if (error == std::errc::result_out_of_range) fail("a number that no double holds");
+  if (error != std::errc()) fail("a number was expected");
+  at_ += length;
   return value;
 }
 

@@ -16,7 +16,7 @@ class JsonError : public std::runtime_error {
 };
 
 /// Reads JSON from front to back, as its reader expects it, and builds nothing. It knows objects,
-/// arrays, strings and whole numbers of 0 or more; depth is the reader's own, so no text can make
+/// arrays, strings and numbers; depth is the reader's own, so no text can make
 /// it recurse. Everything else is a JsonError.
 class JsonCursor {
  public:
@@ -48,7 +48,10 @@ class JsonCursor {
 
   /// UTF-8, checked; escapes undone.
   std::string string();
+  /// Of 0 or more.
   std::int64_t whole_number();
+  /// Any that JSON can write and a double can hold.
+  double number();
   /// Nothing but white space may be left.
   void end();
 

@@ -49,6 +49,23 @@ TEST(JsonCursor, RefusesBrokenObjects) {
   }
 }
 
+TEST(JsonCursor, Numbers) {
+  const auto read = [](const std::string& text) {
+    JsonCursor json(text);
+    const double number = json.number();
+    json.end();
+    return number;
+  };
+  EXPECT_EQ(read("0"), 0);
+  EXPECT_EQ(read(" -12.5e-1 "), -1.25);
+  EXPECT_EQ(read("1E+3"), 1000);
+  EXPECT_EQ(read("0.5"), 0.5);
+  for (const char* text : {"", "-", "+1", "01", "-01", ".5", "5.", "5.e1", "1e", "1e+", "1e999",
+                           "x", "nan", "inf", "0x1", "1 2", "--1", "1-1", "\"1\""}) {
+    EXPECT_THROW(read(text), JsonError) << text;
+  }
+}
+
 TEST(JsonCursor, WholeNumbers) {
   const auto read = [](const std::string& text) {
     JsonCursor json(text);

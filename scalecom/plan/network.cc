@@ -1,0 +1,124 @@
+#include "scalecom/plan/network.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "scalecom/comm/fabric.h"
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+
+namespace scalecom::plan {
+namespace {
+
+using comm::Call;
+
+double busiest_way(const comm::Traffic& traffic) {
+  return static_cast<double>(std::max(traffic.sent, traffic.received));
+}
+
+// comm/'s own engines sum long arrays in pieces.
+double pieces(Call call, double bytes, Algorithm algorithm) {
+  if (algorithm != Algorithm::kDirect) return 1;
+  if (call == Call::kAllReduce) bytes /= 2;
+  if (call != Call::kAllReduce && call != Call::kReduceScatter) return 1;
+  return std::max(1.0, std::ceil(bytes / static_cast<double>(comm::kScratchBytes)));
+}
+
+// What a hop of one call carries to one peer, which decides whether the engine asks first.
+double message_bytes(const comm::Traffic& traffic, Call call, Algorithm algorithm, int ranks) {
+  if (traffic.calls == 0) return 0;
+  const double a_call = busiest_way(traffic) / static_cast<double>(traffic.calls);
+  if (call == Call::kSendReceive) return a_call;
+  if (algorithm != Algorithm::kDirect) return a_call / hops(call, algorithm, ranks);
+  const bool there_and_back = call == Call::kAllReduce || call == Call::kBroadcast;
+  return a_call / ((there_and_back ? 2.0 : 1.0) * (ranks - 1)) / pieces(call, a_call, algorithm);
+}
+
+// Calls of `ranks` ranks one after the other; `crossing` is how much of a rank's bytes each byte
+// of the link's bandwidth has to serve.
+double seconds(const comm::Counters& counters, const Link& link, Algorithm algorithm, int ranks,
+               double crossing) {
+  double sum = 0;
+  for (int i = 0; i < comm::kCalls; ++i) {
+    const auto call = static_cast<Call>(i);
+    const comm::Traffic& traffic = counters[call];
+    if (traffic.calls == 0) continue;
+    const auto calls = static_cast<double>(traffic.calls);
+    const double waits = calls * hops(call, algorithm, ranks) *
+                         pieces(call, busiest_way(traffic) / calls, algorithm);
+    sum += waits * link.latency_of(message_bytes(traffic, call, algorithm, ranks)) +
+           crossing * busiest_way(traffic) / link.bandwidth;
+  }
+  return sum;
+}
+
+}  // namespace
+
+const char* to_string(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kDirect:
+      return "direct";
+    case Algorithm::kRing:
+      return "ring";
+    case Algorithm::kTree:
+      return "tree";
+  }
+  return "unknown algorithm";
+}
+
+Algorithm parse_algorithm(const std::string& name) {
+  for (const Algorithm one : {Algorithm::kDirect, Algorithm::kRing, Algorithm::kTree}) {
+    if (name == to_string(one)) return one;
+  }
+  throw core::UsageError(
+      core::concat("[plan] no collective '", name, "'; allowed: direct, ring, tree"));
+}
+
+int hops(Call call, Algorithm algorithm, int ranks) {
+  if (ranks < 2) return 0;
+  if (call == Call::kSendReceive || call == Call::kAllToAll) return 1;
+  const bool there_and_back = call == Call::kAllReduce || call == Call::kBroadcast;
+  switch (algorithm) {
+    case Algorithm::kDirect:
+      return there_and_back ? 2 : 1;
+    case Algorithm::kRing:
+      return (call == Call::kAllReduce ? 2 : 1) * (ranks - 1);
+    case Algorithm::kTree: {
+      const int depth = std::bit_width(static_cast<unsigned>(ranks - 1));
+      return (call == Call::kAllReduce ? 2 : 1) * depth;
+    }
+  }
+  return 0;
+}
+
+WireTime wire_time(const methods::LevelTraffic& levels, bool grouped, const Network& network) {
+  const int members = network.per_node;
+  const auto take = [&](const comm::Counters& counters, const Link& link, int ranks,
+                        double crossing) {
+    return seconds(counters, link, network.algorithm, ranks, crossing);
+  };
+  if (grouped) {
+    comm::Counters gather;
+    gather[Call::kReduceScatter] = levels.inside[Call::kReduceScatter];
+    // All members of a node have their turn between nodes at once.
+    return {take(gather, network.inside, members, 1),
+            take(levels.between, network.between, network.nodes(), members),
+            take(levels.inside - gather, network.inside, members, 1)};
+  }
+  if (members == 1) return {0, take(levels.between, network.between, network.workers, 1), 0};
+  if (network.nodes() == 1) return {0, take(levels.between, network.inside, members, 1), 0};
+  // With all to all, each member sends its own to those of all other nodes. A ring or a tree enters
+  // and leaves a node once.
+  const auto workers = static_cast<double>(network.workers);
+  const bool direct = network.algorithm == Algorithm::kDirect;
+  const double outside = direct ? (workers - members) / (workers - 1) : 1;
+  const double crossing = direct ? members * outside : 1;
+  // Both kinds of wire at the same time: what is shorter is hidden.
+  return {0,
+          std::max(take(levels.between, network.between, network.workers, crossing),
+                   take(levels.between, network.inside, network.workers, direct ? 1 - outside : 1)),
+          0};
+}
+
+}  // namespace scalecom::plan

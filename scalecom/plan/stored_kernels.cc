@@ -1,0 +1,84 @@
+// Measurements that come with the library. Each is a figure that docs/ states, and says which.
+#include <array>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/plan/kernels.h"
+
+namespace scalecom::plan {
+namespace {
+
+struct Stored {
+  const char* name;
+  const char* device;
+  const char* source;
+  std::vector<KernelTime> times;
+};
+
+const std::vector<Stored>& stored() {
+  // The slower of leader and follower.
+  static const std::vector<Stored> list = {
+      {"h200",
+       "an NVIDIA H200",
+       "docs/performance.md, \"The GPU\": scalecom bench step --device cuda",
+       {
+           {"scalecom,rate=25,select=chunk", 1.0e6, 0.024e-3},
+           {"scalecom,rate=25,select=chunk", 6.5e6, 0.040e-3},
+           {"scalecom,rate=25,select=chunk", 25.6e6, 0.120e-3},
+           {"scalecom,rate=25,select=chunk", 110e6, 0.468e-3},
+           {"scalecom,rate=25,select=chunk", 355e6, 1.481e-3},
+           {"scalecom,rate=100,select=chunk", 1.0e6, 0.024e-3},
+           {"scalecom,rate=100,select=chunk", 6.5e6, 0.040e-3},
+           {"scalecom,rate=100,select=chunk", 25.6e6, 0.116e-3},
+           {"scalecom,rate=100,select=chunk", 110e6, 0.451e-3},
+           {"scalecom,rate=100,select=chunk", 355e6, 1.426e-3},
+           {"scalecom,rate=400,select=chunk", 1.0e6, 0.024e-3},
+           {"scalecom,rate=400,select=chunk", 6.5e6, 0.040e-3},
+           {"scalecom,rate=400,select=chunk", 25.6e6, 0.114e-3},
+           {"scalecom,rate=400,select=chunk", 110e6, 0.440e-3},
+           {"scalecom,rate=400,select=chunk", 355e6, 1.387e-3},
+           {"scalecom,rate=100,select=exact", 25.6e6, 0.185e-3},
+           {"scalecom,rate=100,select=exact", 110e6, 0.625e-3},
+       }},
+      // Of 4 million elements: ns an element.
+      {"epyc",
+       "two cores of an AMD EPYC (Zen 4)",
+       "docs/methods.md, \"Table 1, measured\": scalecom compare; docs/performance.md, \"The CPU\"",
+       {
+           {"half", 4e6, 1.21e-9 * 4e6},
+           {"scalecom,rate=100,select=chunk", 1e6, 0.19e-9 * 1e6},
+           {"scalecom,rate=100,select=chunk", 4e6, 0.30e-9 * 4e6},
+           {"scalecom,rate=100,select=chunk", 25.6e6, 0.33e-9 * 25.6e6},
+           {"scalecom,rate=100,select=chunk", 100e6, 0.23e-9 * 100e6},
+           {"scalecom,rate=100,select=chunk", 200e6, 0.22e-9 * 200e6},
+           {"scalecom,rate=100,select=random", 4e6, 0.22e-9 * 4e6},
+           {"weighted", 4e6, 0.23e-9 * 4e6},
+           {"topk,rate=100", 4e6, 1.41e-9 * 4e6},
+           {"gtopk,rate=100", 4e6, 1.82e-9 * 4e6},
+           {"dgc,rate=1000", 4e6, 1.23e-9 * 4e6},
+           {"adacomp", 4e6, 10.16e-9 * 4e6},
+           {"powersgd,rank=4", 4e6, 0.86e-9 * 4e6},
+           {"sketched_sgd", 4e6, 11.46e-9 * 4e6},
+       }},
+  };
+  return list;
+}
+
+}  // namespace
+
+std::vector<std::string> stored_kernels() {
+  std::vector<std::string> names;
+  for (const Stored& one : stored()) names.emplace_back(one.name);
+  return names;
+}
+
+Kernels stored_kernels_of(const std::string& name) {
+  for (const Stored& one : stored()) {
+    if (name == one.name) return {one.device, one.source, one.times};
+  }
+  throw core::UsageError(core::concat("[plan] no kernel times '", name, "'; there are ",
+                                      core::join(stored_kernels()),
+                                      ", and files of scalecom bench whose names end in .json"));
+}
+
+}  // namespace scalecom::plan

@@ -1,0 +1,151 @@
+#include "scalecom/plan/outlook.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/layout/rates.h"
+#include "scalecom/plan/buckets.h"
+
+namespace scalecom::plan {
+namespace {
+
+constexpr const char* kScaleCom = "scalecom,rate=100,beta=0.1";
+
+Setting setting(int workers, double bandwidth) {
+  Setting setting{built_in_model("resnet50"), {}, stored_kernels_of("h200")};
+  setting.network.workers = workers;
+  setting.network.between = {bandwidth, 0};
+  setting.batch = 8;
+  setting.flops = 100e12;
+  return setting;
+}
+
+Outcome outcome_of(const Setting& setting, const std::string& method) {
+  return look_ahead(setting, {method}).front();
+}
+
+// Bytes are those of the method's own formula, of the whole model in one bucket.
+TEST(Outlook, MovesWhatTheMethodSaysItDoes) {
+  Setting one = setting(8, 1e9);
+  one.bucket_bytes = 1e12;
+  for (const std::string spec : {"dense", "half", kScaleCom, "topk,rate=100", "powersgd,rank=4"}) {
+    const auto method = methods::make(spec);
+    std::vector<layout::Tensor> tensors;
+    for (const Bucket& bucket : cut_buckets(one.model, 1e12)) tensors = bucket.tensors;
+    const layout::RatePlan rates(tensors_of(one.model, 8), method->rate_policy());
+    const auto cost = method->cost(rates.bucket(tensors), 8, 0, 1'000'000'000);
+    EXPECT_EQ(outcome_of(one, spec).moved.between.total().sent, cost.total().sent) << spec;
+  }
+}
+
+TEST(Outlook, WithoutOverlapADenseStepIsComputingAndTheRing) {
+  Setting one = setting(128, 32e9);
+  one.overlaps = false;
+  const Outcome dense = outcome_of(one, "dense");
+  const double compute = 3 * one.model.forward_flops() * 8 / 100e12;
+  const double comm = 2.0 * 127 / 128 * 4 * 25'557'032 / 32e9;
+  EXPECT_NEAR(dense.time.compute, compute, 1e-9);
+  EXPECT_NEAR(dense.time.comm / comm, 1, 1e-4);
+  EXPECT_NEAR(dense.time.step, compute + dense.time.comm, 1e-12);
+  EXPECT_EQ(dense.speedup, 1);
+}
+
+TEST(Outlook, OverlapHelpsDenseMost) {
+  Setting one = setting(128, 32e9);
+  const double overlapped = outcome_of(one, kScaleCom).speedup;
+  one.overlaps = false;
+  EXPECT_GT(outcome_of(one, kScaleCom).speedup, overlapped);
+}
+
+TEST(Outlook, TrafficOfScaleComDoesNotGrowAndTopKsDoes) {
+  const auto comm = [](int workers, const std::string& method) {
+    return outcome_of(setting(workers, 1e9), method).time.comm;
+  };
+  EXPECT_LT(comm(1024, kScaleCom) / comm(8, kScaleCom), 1.2);
+  EXPECT_GT(comm(1024, "topk,rate=100") / comm(8, "topk,rate=100"), 50);
+}
+
+TEST(Outlook, AtTheBandwidthWhereItPaysBothTakeTheSame) {
+  Setting one = setting(16, 1e9);
+  const Outcome scalecom = outcome_of(one, kScaleCom);
+  ASSERT_GT(scalecom.pays_below, 1e9);
+  ASSERT_TRUE(std::isfinite(scalecom.pays_below));
+  one.network.between.bandwidth = scalecom.pays_below;
+  EXPECT_NEAR(outcome_of(one, kScaleCom).speedup, 1, 1e-3);
+  one.network.between.bandwidth = scalecom.pays_below * 1.5;
+  EXPECT_LT(outcome_of(one, kScaleCom).speedup, 1);
+}
+
+TEST(Outlook, GroupsSendLessBetweenNodes) {
+  Setting one = setting(64, 1e9);
+  one.network.per_node = 8;
+  one.network.inside = {300e9, 0};
+  const auto sent = [&](const std::string& method) {
+    return static_cast<double>(outcome_of(one, method).moved.between.total().sent);
+  };
+  EXPECT_NEAR(sent("scalecom,rate=100,groups=1") / sent("scalecom,rate=100"), 8, 1);
+  EXPECT_GT(outcome_of(one, "dense").moved.inside.total().sent, 0);
+  EXPECT_EQ(outcome_of(one, "topk,rate=100").moved.inside.total().sent, 0);
+  EXPECT_THROW(outcome_of(one, "scalecom,groups=4"), core::UsageError);
+  EXPECT_THROW(outcome_of(one, "topk,groups=8"), core::UsageError);
+  one.network.workers = 60;
+  EXPECT_THROW(outcome_of(one, "dense"), core::UsageError);
+}
+
+TEST(Outlook, AMeasuredStepAndStragglersScaleComputing) {
+  Setting one = setting(64, 1e9);
+  one.step_seconds = 0.03;
+  EXPECT_NEAR(outcome_of(one, "dense").time.compute, 0.03, 1e-12);
+  one.deviation = 0.1;
+  EXPECT_GT(outcome_of(one, "dense").time.compute, 0.036);
+}
+
+TEST(Outlook, KernelsThatWereNotMeasuredAreSaidToBe) {
+  const Outcome outcome = outcome_of(setting(8, 1e9), "powersgd,rank=4");
+  EXPECT_FALSE(outcome.measured);
+  EXPECT_NE(outcome.note.find("not measured on an NVIDIA H200"), std::string::npos);
+  EXPECT_TRUE(outcome_of(setting(8, 1e9), kScaleCom).note.empty());
+}
+
+TEST(Outlook, OneWorkerAndOneNodeWork) {
+  EXPECT_EQ(outcome_of(setting(1, 1e9), "dense").time.comm, 0);
+  Setting one = setting(8, 1e9);
+  one.network.per_node = 8;
+  one.network.inside = {300e9, 0};
+  EXPECT_GT(outcome_of(one, kScaleCom).time.comm, 0);
+  EXPECT_EQ(outcome_of(one, kScaleCom).moved.between.total().sent, 0);
+}
+
+TEST(Outlook, SettingsThatCannotBe) {
+  const auto refused = [](auto change) {
+    Setting one = setting(8, 1e9);
+    change(one);
+    EXPECT_THROW(look_ahead(one, {"dense"}), core::UsageError);
+  };
+  refused([](Setting& one) { one.network.workers = 0; });
+  refused([](Setting& one) { one.batch = 0; });
+  refused([](Setting& one) { one.flops = 0; });
+  refused([](Setting& one) { one.flops = -1; });
+  refused([](Setting& one) { one.network.between.bandwidth = 0; });
+  refused([](Setting& one) { one.network.between.latency = -1; });
+  refused([](Setting& one) { one.step_seconds = -1; });
+  refused([](Setting& one) { one.bucket_bytes = 0; });
+  refused([](Setting& one) { one.deviation = -1; });
+  refused([](Setting& one) { one.network.per_node = 2; });
+  EXPECT_THROW(look_ahead(setting(8, 1e9), {"nope"}), core::UsageError);
+}
+
+TEST(Advice, FollowsTheSpeedup) {
+  const std::vector<std::string> methods{"dense", "half", kScaleCom, "powersgd,rank=4"};
+  const std::string slow = advise(look_ahead(setting(16, 125e6), methods));
+  EXPECT_NE(slow.find(core::concat("Use ", kScaleCom)), std::string::npos) << slow;
+  EXPECT_NE(slow.find("pays below"), std::string::npos) << slow;
+  const std::string fast = advise(look_ahead(setting(16, 1e12), methods));
+  EXPECT_NE(fast.find("Stay with dense"), std::string::npos) << fast;
+}
+
+}  // namespace
+}  // namespace scalecom::plan
