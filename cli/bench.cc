@@ -132,7 +132,9 @@ Command add_bench(CLI::App& program) {
       ->capture_default_str();
   command->json.add_to(*step);
   step->footer(kStepFooter);
-  return {group, [command] { return run_step(*command); }};
+  const Command reduce = add_bench_reduce(*group);
+  return {group,
+          [command, reduce] { return reduce.app->parsed() ? reduce.run() : run_step(*command); }};
 }
 
 }  // namespace cli

@@ -23,10 +23,12 @@ constexpr int kFailure = 1;
 constexpr int kUsage = 2;
 constexpr int kInterrupted = 130;
 
-/// One file a subcommand: train.cc has add_train().
+/// One file a subcommand: train.cc has add_train(), bench_reduce.cc that of `bench reduce`.
 Command add_train(CLI::App& program);
 Command add_compare(CLI::App& program);
 Command add_bench(CLI::App& program);
+Command add_bench_reduce(CLI::App& bench);
+Command add_plan(CLI::App& program);
 Command add_inspect(CLI::App& program);
 
 }  // namespace cli

@@ -43,7 +43,8 @@ int main(int argc, char** argv) {
   program.require_subcommand(1);
   program.footer(kFooter);
   const std::vector<cli::Command> commands{cli::add_train(program), cli::add_compare(program),
-                                           cli::add_bench(program), cli::add_inspect(program)};
+                                           cli::add_bench(program), cli::add_plan(program),
+                                           cli::add_inspect(program)};
 
   try {
     program.parse(argc, argv);

@@ -13,7 +13,7 @@ TRAIN = ("train", "--task", "synthetic", "--method", "dense")
 
 def test_help_and_version(folder):
     assert expect_ok(run("--version")).stdout.startswith("scalecom ")
-    for command in [(), ("train",), ("compare",), ("inspect",), ("bench", "step")]:
+    for command in [(), ("train",), ("compare",), ("inspect",), ("plan",), ("bench", "step"), ("bench", "reduce")]:
         text = expect_ok(run(*command, "--help")).stdout
         assert "Example:\n  scalecom" in text, text
 

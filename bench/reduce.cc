@@ -1,0 +1,142 @@
+#include "bench/reduce.h"
+
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <random>
+
+#include "bench/host/copy.h"
+#include "bench/median.h"
+#include "scalecom/comm/inproc/inproc.h"
+#include "scalecom/comm/together.h"
+#include "scalecom/core/aligned_array.h"
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "scalecom/layout/rates.h"
+#include "scalecom/methods/method.h"
+
+namespace bench {
+namespace {
+
+namespace comm = scalecom::comm;
+namespace core = scalecom::core;
+namespace layout = scalecom::layout;
+namespace methods = scalecom::methods;
+
+/// In which ranks agree, make room, and connections get up to speed.
+constexpr int kWarmUps = 2;
+constexpr std::int64_t kSide = 1000;
+
+void check(const ReducePlan& plan) {
+  if (plan.elements < 1) {
+    throw core::UsageError(
+        core::concat("[bench] ", plan.elements, " elements; there are 1 or more"));
+  }
+  if (plan.repeats < 1) {
+    throw core::UsageError(core::concat("[bench] ", plan.repeats, " repeats; there are 1 or more"));
+  }
+}
+
+/// A rank's gradient, the same in every step.
+class Gradient {
+ public:
+  Gradient(std::int64_t elements, int rank) : source_(elements), data_(elements) {
+    std::minstd_rand random(static_cast<unsigned>(rank) + 1);
+    // Of very different sizes, as gradients are.
+    for (float& value : source_) {
+      const auto draw = static_cast<float>(random() % 2001) / 1000.0F - 1;
+      value = draw * draw * draw;
+    }
+  }
+
+  core::Buffer renewed() {
+    host::copy_bytes(data_.data(), source_.data(), 4 * data_.size());
+    return core::Buffer::of(data_.data(), data_.size());
+  }
+
+ private:
+  core::AlignedArray<float> source_;
+  core::AlignedArray<float> data_;
+};
+
+/// A method at work in a world.
+class Worker {
+ public:
+  Worker(const std::string& spec, std::int64_t elements, comm::Communicator& world)
+      : method_(methods::make(spec)),
+        layout_(layout::make_layout(reduced_tensors(elements), method_->rate_policy())),
+        world_(world) {}
+
+  /// Milliseconds of one reduction.
+  double reduce(Gradient& gradient) {
+    const core::Buffer buffer = gradient.renewed();
+    const auto begin = std::chrono::steady_clock::now();
+    method_->reduce(buffer, layout_, world_);
+    const auto end = std::chrono::steady_clock::now();
+    return std::chrono::duration<double, std::milli>(end - begin).count();
+  }
+  comm::Traffic formula() const {
+    return method_->cost(layout_, world_.size(), world_.rank(), method_->steps() - 1).total();
+  }
+
+ private:
+  std::unique_ptr<methods::Method> method_;
+  layout::Layout layout_;
+  comm::Communicator& world_;
+};
+
+double mean_over_ranks(comm::Communicator& world, double value) {
+  const std::vector<double> all = comm::gather(world, value);
+  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+}
+
+}  // namespace
+
+std::vector<layout::Tensor> reduced_tensors(std::int64_t elements) {
+  std::vector<layout::Tensor> tensors;
+  for (std::int64_t rest = elements; rest > 0;) {
+    const std::string name = core::concat("w", tensors.size());
+    const bool whole = rest >= kSide * kSide;
+    tensors.push_back(
+        {name, whole ? std::vector{kSide, kSide} : std::vector<std::int64_t>{1, rest}});
+    rest -= tensors.back().elements();
+  }
+  return tensors;
+}
+
+std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan, comm::Communicator& world,
+                                          const std::function<void(int done, int all)>& progress) {
+  check(plan);
+  Gradient gradient(plan.elements, world.rank());
+  const int steps = kWarmUps + plan.repeats;
+  const int all = 2 * steps * static_cast<int>(plan.methods.size());
+  int done = 0;
+  std::vector<ReduceFigures> rows;
+  for (const std::string& spec : plan.methods) {
+    ReduceFigures figures;
+    figures.method = spec;
+    const auto time = [&](comm::Communicator& ranks) {
+      Worker worker(spec, plan.elements, ranks);
+      std::vector<double> times;
+      world.barrier();
+      InterfaceCounters start;
+      for (int step = 0; step < steps; ++step) {
+        if (step == kWarmUps && !plan.interface.empty()) start = read_counters(plan.interface);
+        const comm::Traffic before = ranks.counters().total();
+        const double ms = worker.reduce(gradient);
+        if (step >= kWarmUps) times.push_back(ms);
+        figures.moved = ranks.counters().total() - before;
+        progress(++done, all);
+      }
+      if (!plan.interface.empty()) figures.wire = read_counters(plan.interface) - start;
+      figures.formula = worker.formula();
+      return mean_over_ranks(world, median(times));
+    };
+    figures.alone_ms = time(*comm::inproc::make_world(1).front());
+    figures.reduce_ms = time(world);
+    rows.push_back(std::move(figures));
+  }
+  return rows;
+}
+
+}  // namespace bench

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/interface_counters.h"
+#include "scalecom/comm/communicator.h"
+#include "scalecom/layout/layout.h"
+
+namespace bench {
+
+/// Whole reductions over the ranks that there are, and the same work by a rank alone.
+struct ReducePlan {
+  std::int64_t elements = 25'000'000;
+  std::vector<std::string> methods;
+  int repeats = 5;
+  /// A network device whose own counters are read around the repeats; empty for none.
+  std::string interface;
+};
+
+/// Medians over the repeats, and then means over the ranks.
+struct ReduceFigures {
+  std::string method;
+  double reduce_ms = 0;
+  double alone_ms = 0;              ///< in a world of one, at every rank at the same time
+  scalecom::comm::Traffic moved;    ///< by the first rank, in a step, as it counted
+  scalecom::comm::Traffic formula;  ///< as the method says
+  InterfaceCounters wire;           ///< of the first rank's device, in all repeats together
+};
+
+/// The gradient that is reduced: matrices of 1000 x 1000, and a row of what is left.
+std::vector<scalecom::layout::Tensor> reduced_tensors(std::int64_t elements);
+
+/// Every rank calls it. Steps follow one another without a pause but for a new gradient, which is
+/// not timed. UsageError for a plan that cannot be run.
+std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan,
+                                          scalecom::comm::Communicator& world,
+                                          const std::function<void(int done, int all)>& progress);
+
+}  // namespace bench

@@ -1,0 +1,119 @@
+#include "cli/plan_files.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+
+namespace cli {
+namespace {
+
+namespace core = scalecom::core;
+namespace plan = scalecom::plan;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+bool is_file(const std::string& name) {
+  return name.ends_with(".json") || name.find('/') != std::string::npos;
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw core::UsageError(core::concat("[plan] ", path, " ", why));
+}
+
+json read(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) refuse(path, "cannot be read");
+  try {
+    return json::parse(file);
+  } catch (const json::exception&) {
+    refuse(path, "is no JSON");
+  }
+}
+
+template <typename T>
+T field(const json& object, const char* key, const std::string& path) {
+  try {
+    return object.at(key).get<T>();
+  } catch (const json::exception&) {
+    refuse(path, core::concat("lacks the field '", key, "', or it is of another kind"));
+  }
+}
+
+double positive(const json& object, const char* key, const std::string& path) {
+  const auto value = field<double>(object, key, path);
+  if (!(value > 0)) refuse(path, core::concat("has '", key, "' of ", value, "; it is over 0"));
+  return value;
+}
+
+constexpr double kMilli = 1e-3;
+
+// Of `bench step`: one method, the slower of its two parts.
+std::vector<plan::KernelTime> of_step(const json& figures, const std::string& path) {
+  const double slower =
+      std::max(positive(figures, "step_ms", path), positive(figures, "follower_ms", path));
+  const std::string spec =
+      core::concat("scalecom,rate=", core::shortest(positive(figures, "rate", path)),
+                   ",select=", field<std::string>(figures, "select", path));
+  return {{spec, positive(figures, "elements", path), slower * kMilli}};
+}
+
+// Of `bench reduce`.
+std::vector<plan::KernelTime> of_reduce(const json& figures, const std::string& path) {
+  std::vector<plan::KernelTime> times;
+  const double elements = positive(figures, "elements", path);
+  for (const json& row : field<std::vector<json>>(figures, "rows", path)) {
+    times.push_back({field<std::string>(row, "method", path), elements,
+                     positive(row, "alone_ms", path) * kMilli});
+  }
+  return times;
+}
+
+}  // namespace
+
+plan::Model plan_model(const std::string& name) {
+  return is_file(name) ? plan::read_model(name) : plan::built_in_model(name);
+}
+
+plan::Kernels plan_kernels(const std::string& names) {
+  std::vector<plan::KernelTime> times;
+  std::string device;
+  for (const std::string& name : core::split(names, ',')) {
+    if (!is_file(name)) {
+      if (name != names) refuse(name, "is no file; several --kernels are files of one machine");
+      return plan::stored_kernels_of(name);
+    }
+    const json figures = read(name);
+    if (!figures.is_object()) refuse(name, "is not what scalecom bench writes");
+    device = field<std::string>(figures, "device", name);
+    const auto more = figures.contains("rows") ? of_reduce(figures, name) : of_step(figures, name);
+    times.insert(times.end(), more.begin(), more.end());
+  }
+  return {core::concat("the machine of ", names, " (", device, ")"), names, std::move(times)};
+}
+
+ordered_json to_json(const plan::Link& link) {
+  ordered_json object{{"bandwidth", link.bandwidth}, {"latency", link.latency}};
+  if (link.long_latency > 0) {
+    object["long_message"] = link.long_message;
+    object["long_latency"] = link.long_latency;
+  }
+  return object;
+}
+
+plan::Link plan_link(const std::string& path) {
+  const json file = read(path);
+  const auto network = field<json>(file, "network", path);
+  plan::Link link;
+  link.bandwidth = positive(network, "bandwidth", path);
+  link.latency = field<double>(network, "latency", path);
+  if (network.contains("long_latency")) {
+    link.long_message = positive(network, "long_message", path);
+    link.long_latency = positive(network, "long_latency", path);
+  }
+  if (link.latency < 0) refuse(path, "has a negative 'latency'");
+  return link;
+}
+
+}  // namespace cli

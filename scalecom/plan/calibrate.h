@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "scalecom/comm/communicator.h"
+#include "scalecom/plan/network.h"
+
+namespace scalecom::plan {
+
+/// One hop of a collective as it was timed.
+struct HopTime {
+  double message_bytes = 0;  ///< to each of the other ranks
+  double sent_bytes = 0;     ///< by a rank, to all of them
+  double seconds = 0;
+};
+
+/// The link under which the times are likeliest: relative errors are made small, by least squares.
+/// Messages from some size on get a latency of their own where that explains the times much better.
+/// UsageError for fewer than three times, or times that do not grow with the bytes.
+Link fit_link(std::span<const HopTime> times);
+
+/// What measure_hops() sends unless told.
+std::vector<std::int64_t> hop_sizes();
+
+/// Times the ranks' exchange of messages of these sizes: every rank sends one to every other, as in
+/// each hop of a collective. A message of a byte is a ping. Every rank calls it and gets the same;
+/// arrays lie on the stream's device. UsageError for a world of one.
+std::vector<HopTime> measure_hops(comm::Communicator& ranks, std::span<const std::int64_t> sizes,
+                                  const core::Stream& stream = {},
+                                  const std::function<void(int done, int all)>& progress = {});
+
+}  // namespace scalecom::plan
