@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "fuzz/input.h"
+#include "fuzz/limits.h"
 #include "scalecom/core/error.h"
 #include "scalecom/methods/adacomp/bucket.h"
 
@@ -14,6 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                                 Slice{"c", 320, 120, 1, {5, 4, 6}, 0}});
   static scalecom::methods::MemoryStore memories;
   static adacomp::Bucket bucket(layout, {}, &memories);
+  const fuzz::Limits limits(std::size_t{1} << 18);
   std::vector<float> grad(static_cast<std::size_t>(layout.elements()));
   const std::array messages = {std::as_bytes(std::span(data, size))};
   try {

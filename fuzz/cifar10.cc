@@ -1,6 +1,6 @@
 #include "train/data/cifar10.h"
-#include "fuzz/allocation.h"
 #include "fuzz/input.h"
+#include "fuzz/limits.h"
 #include "scalecom/core/error.h"
 
 /// One file in the place of all six of CIFAR-10.
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }();
   fuzz::require(linked, "files can be linked");
   fuzz::write(path, data, size);
-  const fuzz::AllocationLimit limit((std::size_t{1} << 18) + 128 * size);
+  const fuzz::Limits limits((std::size_t{1} << 18) + 128 * size);
   try {
     train::data::read_cifar10(fuzz::folder());
   } catch (const scalecom::core::UsageError&) {

@@ -2,12 +2,14 @@
 #include <vector>
 
 #include "fuzz/input.h"
+#include "fuzz/limits.h"
 #include "scalecom/wire/items.h"
 
 /// Entries that a peer chose for itself: refused, or ascending positions inside their tensors.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace wire = scalecom::wire;
   fuzz::Input input(data, size);
+  const fuzz::Limits limits(std::size_t{1} << 18);
   std::vector<wire::Run> runs(static_cast<std::size_t>(input.number(0, 4)));
   std::size_t total = 0;
   for (wire::Run& run : runs) {

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "fuzz/input.h"
+#include "fuzz/limits.h"
 #include "scalecom/wire/offsets.h"
 
 /// Offsets that a leader sent: refused, or ascending positions inside their chunks.
@@ -16,6 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::int64_t first = input.number(0, cut.chunks());
   const std::int64_t last = input.number(first, cut.chunks());
 
+  const fuzz::Limits limits(std::size_t{1} << 18);
   std::vector<std::byte> message(static_cast<std::size_t>(wire::packed_bytes(cut, first, last)));
   std::copy_n(input.rest().begin(), std::min(message.size(), input.rest().size()), message.begin());
   std::vector<std::uint32_t> positions(static_cast<std::size_t>(cut.kept()));

@@ -1,7 +1,7 @@
 #include <vector>
 
-#include "fuzz/allocation.h"
 #include "fuzz/input.h"
+#include "fuzz/limits.h"
 #include "scalecom/core/error.h"
 #include "scalecom/state/safetensors.h"
 
@@ -9,7 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::filesystem::path path = fuzz::folder() / "one.safetensors";
   fuzz::write(path, data, size);
-  const fuzz::AllocationLimit limit((std::size_t{1} << 18) + 128 * size);
+  const fuzz::Limits limits((std::size_t{1} << 18) + 128 * size);
   try {
     const scalecom::state::SafetensorsReader reader(path);
     for (const auto& tensor : reader.tensors()) {

@@ -1,21 +1,34 @@
-#include "fuzz/allocation.h"
+#include "fuzz/limits.h"
+
+#include <ctime>
+
+#include "fuzz/input.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define SCALECOM_FUZZ_WATCHES_ALLOCATION
 #endif
 #endif
-
 #ifdef SCALECOM_FUZZ_WATCHES_ALLOCATION
-
 #include <sanitizer/allocator_interface.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#endif
 
 namespace fuzz {
 namespace {
+
+constexpr double kMostSeconds = 1;
+
+double own_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+#ifdef SCALECOM_FUZZ_WATCHES_ALLOCATION
 
 std::atomic<long> live{0};  // since the limit was set; what is freed may be older
 std::atomic<long> limit{0};
@@ -25,8 +38,7 @@ void on_allocation(const volatile void* /*block*/, std::size_t bytes) {
   const long now = live.fetch_add(static_cast<long>(bytes)) + static_cast<long>(bytes);
   if (most == 0 || now <= most) return;
   limit = 0;
-  std::fprintf(stderr, "fuzz: %ld bytes allocated, and %ld are the most for this input\n", now,
-               most);
+  std::fprintf(stderr, "fuzz: %ld bytes allocated; %ld are the most for this input\n", now, most);
   std::abort();
 }
 
@@ -36,29 +48,28 @@ void on_release(const volatile void* block) {
   live.fetch_sub(static_cast<long>(bytes));
 }
 
-}  // namespace
-
-AllocationLimit::AllocationLimit(std::size_t most) {
-  static const bool installed =
-      __sanitizer_install_malloc_and_free_hooks(on_allocation, on_release) != 0;
-  if (!installed) std::abort();
+void limit_allocation(std::size_t most) {
+  static const int installed = __sanitizer_install_malloc_and_free_hooks(on_allocation, on_release);
+  require(installed != 0, "allocation can be watched");
   live = 0;
   limit = static_cast<long>(most);
 }
 
-AllocationLimit::~AllocationLimit() {
-  limit = 0;
+#else
+
+void limit_allocation(std::size_t /*most*/) {}
+
+#endif
+
+}  // namespace
+
+Limits::Limits(std::size_t most) : begin_(own_seconds()) {
+  limit_allocation(most);
+}
+
+Limits::~Limits() {
+  limit_allocation(0);
+  require(own_seconds() - begin_ <= kMostSeconds, "an input is read in a second");
 }
 
 }  // namespace fuzz
-
-#else
-
-namespace fuzz {
-
-AllocationLimit::AllocationLimit(std::size_t /*most*/) {}
-AllocationLimit::~AllocationLimit() = default;
-
-}  // namespace fuzz
-
-#endif

@@ -1,0 +1,210 @@
+#include "tests/methods/history/player.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <random>
+
+#include "scalecom/layout/rates.h"
+#include "scalecom/state/method_state.h"
+#include "tests/methods/history/ledger.h"
+#include "tests/methods/shapes.h"
+
+namespace scalecom::methods::testing {
+namespace {
+
+/// A model's tensors in some buckets, the same at every rank.
+class Buckets {
+ public:
+  Buckets(const std::vector<layout::Tensor>& model, const layout::RatePlan& plan,
+          std::mt19937& random) {
+    std::vector<layout::Tensor> tensors = model;
+    std::shuffle(tensors.begin(), tensors.end(), random);
+    std::vector<layout::Tensor> bucket;
+    for (const layout::Tensor& tensor : tensors) {
+      bucket.push_back(tensor);
+      if (random() % 3 != 0) continue;
+      layouts.push_back(plan.bucket(bucket));
+      bucket.clear();
+    }
+    if (!bucket.empty()) layouts.push_back(plan.bucket(bucket));
+  }
+
+  std::vector<layout::Layout> layouts;
+};
+
+class Player {
+ public:
+  Player(const std::string& spec, std::filesystem::path folder, comm::Communicator& world)
+      : spec_(spec),
+        folder_(std::move(folder)),
+        world_(world),
+        plan_(model_, make(spec)->rate_policy()),
+        whole_(plan_.bucket(model_)),
+        ledger_(whole_) {
+    use_ranks(world.size());
+    method_ = make(spec);
+    beta_ = beta_in(method_->spec());
+  }
+
+  void take(const Action& action) {
+    std::mt19937 random(action.seed);
+    switch (action.kind) {
+      case Action::Kind::kStep:
+        step(random, Fate::kUsed);
+        break;
+      case Action::Kind::kSkipped:
+        step(random, Fate::kSkipped);
+        break;
+      case Action::Kind::kNotFinite:
+        step(random, Fate::kNotFinite);
+        break;
+      case Action::Kind::kRestore:
+        restore(random);
+        break;
+      case Action::Kind::kRescale: {
+        const double factor = random() % 2 == 0 ? 2.0 : 0.5;
+        if (ranks_ != nullptr) method_->rescale(static_cast<float>(factor));
+        ledger_.rescale(factor);
+        break;
+      }
+      case Action::Kind::kOtherBeta:
+        change_beta(random);
+        break;
+    }
+    if (ranks_ != nullptr) ledger_.check(*method_, unit(), *ranks_);
+  }
+
+ private:
+  enum class Fate { kUsed, kSkipped, kNotFinite };
+
+  /// As it is written, or "" where the method has none.
+  static std::string beta_in(const std::string& spec) {
+    const std::size_t at = spec.find("beta=");
+    return at == std::string::npos ? "" : spec.substr(at + 5, spec.find(',', at) - at - 5);
+  }
+  /// What a memory is divided by to be gradient again.
+  double unit() const { return beta_.empty() ? 1.0 : static_cast<double>(std::stof(beta_)); }
+
+  /// The first `count` of the world go on; of the others `ranks_` is null.
+  void use_ranks(int count) {
+    count_ = count;
+    const bool inside = world_.rank() < count;
+    ranks_ = world_.split(inside ? 0 : 1, world_.rank());
+    if (!inside) ranks_.reset();
+  }
+
+  void step(std::mt19937& random, Fate fate) {
+    const Buckets buckets(model_, plan_, random);
+    const auto spoiled_bucket = random() % buckets.layouts.size();
+    const auto spoiled_rank = static_cast<int>(random() % static_cast<unsigned>(count_));
+    const float scale = std::ldexp(1.0F, static_cast<int>(random() % 12) - 6);
+    for (std::size_t b = 0; b < buckets.layouts.size(); ++b) {
+      const layout::Layout& layout = buckets.layouts[b];
+      Gradients gradients = normal(count_, layout.elements(), random);
+      for (auto& one : gradients) {
+        for (float& x : one) x *= scale;
+      }
+      const std::int64_t bad = fate == Fate::kNotFinite && b == spoiled_bucket
+                                   ? static_cast<std::int64_t>(random() % layout.elements())
+                                   : -1;
+      if (bad >= 0) {
+        gradients[static_cast<std::size_t>(spoiled_rank)][static_cast<std::size_t>(bad)] =
+            random() % 2 == 0 ? std::nanf("") : -INFINITY;
+      }
+      if (ranks_ == nullptr) continue;
+      std::vector<float> mine = gradients[static_cast<std::size_t>(ranks_->rank())];
+      method_->reduce(core::Buffer::of(mine.data(), layout.elements()), layout, *ranks_);
+      book(layout, gradients, mine, fate, bad >= 0);
+    }
+    if (fate == Fate::kSkipped && ranks_ != nullptr) method_->undo();
+  }
+
+  /// What a bucket brought and gave. Nothing of a slice that travels dense is kept for later: what
+  /// of it is not used is the caller's loss, by his own will.
+  void book(const layout::Layout& layout, const Gradients& gradients, const std::vector<float>& out,
+            Fate fate, bool spoiled) {
+    for (const layout::Slice& slice : layout.slices()) {
+      const bool keeps = remembers(slice);
+      if (!keeps && (spoiled || fate == Fate::kSkipped)) continue;
+      for (std::int64_t i = 0; i < slice.length; ++i) {
+        const auto at = static_cast<std::size_t>(slice.offset + i);
+        const std::int64_t element = place_of(slice.name) + i;
+        double sum = 0;
+        double magnitude = 0;
+        for (const auto& one : gradients) {
+          if (!std::isfinite(one[at])) continue;
+          sum += one[at];
+          magnitude += std::abs(one[at]);
+        }
+        ledger_.went_in(element, sum / count_, magnitude / count_);
+        if (spoiled) {
+          if (!std::isnan(out[at])) throw Lost("a bucket that is not finite has a number in it");
+        } else if (fate != Fate::kSkipped) {
+          ledger_.came_out(element, out[at]);
+        }
+      }
+    }
+  }
+
+  /// Whether what is not sent of a slice stays in a memory: with a method that has made one.
+  bool remembers(const layout::Slice& slice) const {
+    for (const NamedMemory& memory : method_->memories()) {
+      if (memory.name == slice.name || memory.name.starts_with(slice.name + "[")) return true;
+    }
+    return !slice.dense();
+  }
+
+  std::int64_t place_of(const std::string& name) const {
+    for (const layout::Slice& slice : whole_.slices()) {
+      if (slice.name == name) return slice.offset;
+    }
+    return -1;
+  }
+
+  void restore(std::mt19937& random) {
+    const int count = 1 + static_cast<int>(random() % static_cast<unsigned>(world_.size()));
+    if (world_.rank() == 0) std::filesystem::remove_all(folder_);
+    world_.barrier();
+    if (ranks_ != nullptr) state::save_method(folder_, *method_, *ranks_);
+    world_.barrier();
+    ranks_.reset();
+    use_ranks(count);
+    // A rank that was not there has options and books to catch up with.
+    method_ = make(spec_);
+    if (!beta_.empty()) method_->configure("beta=" + beta_);
+    ledger_.follow(0, world_);
+    if (ranks_ != nullptr) state::load_method(folder_, *method_, *ranks_);
+    world_.barrier();
+  }
+
+  void change_beta(std::mt19937& random) {
+    if (beta_.empty()) return;
+    constexpr const char* kBetas[] = {"1", "0.5", "0.1", "0.3"};
+    beta_ = kBetas[random() % 4];
+    if (ranks_ != nullptr) method_->configure("beta=" + beta_);
+  }
+
+  std::string spec_;
+  std::filesystem::path folder_;
+  comm::Communicator& world_;
+  const std::vector<layout::Tensor> model_ = small_model();
+  layout::RatePlan plan_;
+  layout::Layout whole_;
+  Ledger ledger_;
+  int count_ = 0;
+  std::unique_ptr<comm::Communicator> ranks_;
+  std::unique_ptr<Method> method_;
+  std::string beta_;
+};
+
+}  // namespace
+
+void play(const std::string& spec, const History& history, const std::string& folder,
+          comm::Communicator& world) {
+  Player player(spec, folder, world);
+  for (const Action& action : history) player.take(action);
+}
+
+}  // namespace scalecom::methods::testing
