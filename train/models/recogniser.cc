@@ -60,7 +60,9 @@ class Recogniser final : public SequenceModel {
     std::vector<at::Tensor> weights;
     const at::Tensor no_bias = at::zeros({kGates * options_.hidden}, x.options());
     for (std::int64_t i = 0; i < 2 * options_.layers; ++i, next += 3) {
-      weights.insert(weights.end(), {next[0].t(), next[2].t(), next[1], no_bias});
+      // cuDNN copies weights as they lie in memory.
+      weights.insert(weights.end(),
+                     {next[0].t().contiguous(), next[2].t().contiguous(), next[1], no_bias});
     }
     const at::Tensor start =
         at::zeros({2 * options_.layers, samples, options_.hidden}, x.options());

@@ -12,7 +12,10 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -134,7 +137,7 @@ class Lane {
     const at::Tensor given = room(rows.samples(), rows.width);
     upload_.send(rows.values, 0, given.mutable_data_ptr<std::int32_t>(), stream_);
     SequenceModel::Pass pass = make_pass(given, rows.samples(), rows.width);
-    pass.noise = {};
+    pass.noise = at::Tensor();
     const at::Tensor out = numbers(pass).to(at::kFloat).contiguous().cpu();
     done_.record(stream_);
     const float* const begin = out.const_data_ptr<float>();

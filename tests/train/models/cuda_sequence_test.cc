@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "tests/device.h"
+#include "tests/train/models/sequences.h"
+#include "train/models/recogniser.h"
+#include "train/models/transformer.h"
+
+/// Models of sequences on a GPU against those on the host.
+namespace train::models {
+namespace {
+
+namespace core = scalecom::core;
+
+constexpr std::int64_t kBatch = 4;
+
+struct Case {
+  const char* name;
+  std::unique_ptr<SequenceEngine> (*make)(core::Device device, int at_once);
+  Rows (*rows)(int seed);
+};
+
+RecogniserOptions recogniser() {
+  RecogniserOptions options;
+  options.bands = 8;
+  options.frames = 30;
+  options.labels = 3;
+  options.hidden = 24;
+  options.layers = 2;
+  options.batch = kBatch;
+  return options;
+}
+
+std::unique_ptr<SequenceEngine> make_recognising(core::Device device, int at_once) {
+  SequenceEngine::Options options{5, kBatch, at_once, {}, 8};
+  for (int i = 0; i < 400; ++i) options.table.push_back(std::sin(static_cast<float>(i * i % 977)));
+  return make_sequence_engine(device, make_recogniser(recogniser()), options);
+}
+
+Rows recogniser_rows(int seed) {
+  Rows rows{recogniser().width(), {}};
+  for (int sample = 0; sample < kBatch; ++sample) {
+    for (int i = 0; i < 30; ++i) rows.values.push_back((i * 7 + sample * 5 + seed) % 50);
+    rows.values.insert(rows.values.end(), {sample + 1, 2, sample == 0 ? 0 : 2});
+  }
+  return rows;
+}
+
+TransformerOptions transformer() {
+  TransformerOptions options;
+  options.vocabulary = 40;
+  options.width = 32;
+  options.inner = 64;
+  options.layers = 2;
+  options.longest = 24;
+  options.dropout = 0.1;
+  options.batch = kBatch;
+  return options;
+}
+
+std::unique_ptr<SequenceEngine> make_translating(core::Device device, int at_once) {
+  const TransformerOptions options = transformer();
+  return make_sequence_engine(device, make_transformer(options),
+                              {5, kBatch, at_once, options.positions(), options.width});
+}
+
+/// Of two widths, by turns.
+Rows transformer_rows(int seed) {
+  const int length = seed % 2 == 0 ? 8 : 16;
+  Rows rows{2 * length + 1, {}};
+  for (int sample = 0; sample < kBatch; ++sample) {
+    const int words = length - 1 - sample;
+    const auto side = [&](int places, bool begins) {
+      if (begins) rows.values.push_back(TransformerOptions::kBegin);
+      for (int i = 0; i < places; ++i) {
+        const int word = 3 + (i * 5 + sample * 3 + seed) % 37;
+        const int end = i == words ? TransformerOptions::kEnd : TransformerOptions::kNothing;
+        rows.values.push_back(i < words ? word : end);
+      }
+    };
+    side(length, false);
+    side(length, true);
+  }
+  return rows;
+}
+
+class SequenceOnGpuTest : public testing::TestWithParam<Case> {};
+
+TEST_P(SequenceOnGpuTest, IsTheHostsButForRounding) {
+  const auto host = GetParam().make({}, 1);
+  const auto device = GetParam().make(scalecom::testing::device(), 1);
+  for (int seed = 0; seed < 4; ++seed) {
+    const Rows rows = GetParam().rows(seed);
+    const auto expected = gradient_of(*host, rows, seed);
+    const auto got = gradient_of(*device, rows, seed);
+    EXPECT_NEAR(got.loss, expected.loss, 2e-2 * std::abs(expected.loss));
+    double error = 0;
+    double whole = 0;
+    for (std::size_t i = 0; i < got.values.size(); ++i) {
+      error += std::pow(got.values[i] - expected.values[i], 2);
+      whole += std::pow(expected.values[i], 2);
+    }
+    EXPECT_LT(std::sqrt(error / whole), 3e-2) << seed;  // cuDNN computes in TF32
+    const auto scores = device->score(rows);
+    const auto host_scores = host->score(rows);
+    ASSERT_EQ(scores.size(), host_scores.size());
+    for (std::size_t i = 0; i < scores.size(); ++i) EXPECT_NEAR(scores[i], host_scores[i], 1.01);
+  }
+}
+
+TEST_P(SequenceOnGpuTest, GivesTheSameBitsOnAnyLane) {
+  const auto one = GetParam().make(scalecom::testing::device(), 1);
+  const auto many = GetParam().make(scalecom::testing::device(), 3);
+  for (int seed = 0; seed < 7; ++seed) {
+    const Rows rows = GetParam().rows(seed);
+    EXPECT_EQ(gradient_of(*one, rows, seed).values, gradient_of(*many, rows, seed).values);
+  }
+}
+
+TEST_P(SequenceOnGpuTest, ManyThreadsGetTheirOwn) {
+  const auto engine = GetParam().make(scalecom::testing::device(), 2);
+  std::vector<std::vector<float>> alone;
+  for (int seed = 0; seed < 6; ++seed) {
+    alone.push_back(gradient_of(*engine, GetParam().rows(seed), seed).values);
+  }
+  std::vector<std::vector<float>> together(alone.size());
+  {
+    std::vector<std::jthread> threads;
+    for (int seed = 0; seed < 6; ++seed) {
+      threads.emplace_back([&, seed] {
+        together[static_cast<std::size_t>(seed)] =
+            gradient_of(*engine, GetParam().rows(seed), seed).values;
+      });
+    }
+  }
+  EXPECT_EQ(together, alone);
+}
+
+TEST_P(SequenceOnGpuTest, SeesNewWeights) {
+  const auto engine = GetParam().make(scalecom::testing::device(), 2);
+  const auto stream = stream_of(*engine);
+  const Rows rows = GetParam().rows(1);
+  const float before = gradient_of(*engine, rows).loss;
+  auto weights = on_host(engine->weights(), stream);
+  for (float& weight : weights) weight *= 0.5F;
+  from_host(weights, engine->weights(), stream);
+  engine->weights_written(stream);
+  EXPECT_NE(gradient_of(*engine, rows).loss, before);
+}
+
+TEST(TransformerOnGpuTest, TranslatesAsTheHost) {
+  const auto host = make_translating({}, 1);
+  const auto device = make_translating(scalecom::testing::device(), 1);
+  const Rows sources{6, {5, 9, 12, 2, 0, 0, 30, 31, 7, 8, 11, 2}};
+  EXPECT_EQ(host->answer(sources), device->answer(sources));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SequenceOnGpuTest,
+                         testing::Values(Case{"Recogniser", make_recognising, recogniser_rows},
+                                         Case{"Transformer", make_translating, transformer_rows}),
+                         [](const auto& given) { return std::string(given.param.name); });
+
+}  // namespace
+}  // namespace train::models
