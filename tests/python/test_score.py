@@ -39,6 +39,21 @@ def test_bleu_is_sacrebleus(tmp_path):
     assert "tok:13a" in written["signature"]
 
 
+def test_runs_are_compared_by_paired_bootstrap(tmp_path):
+    pytest.importorskip("sacrebleu")
+    references = [f"Ein Mann mit {n} Hunden läuft über die Straße Nummer {n}." for n in range(40)]
+    worse = [line.replace("läuft", "geht") for line in references]
+    write_run(tmp_path / "dense", "multi30k", references, references)
+    write_run(tmp_path / "run", "multi30k", references, worse)
+    done = score("--against", tmp_path / "dense", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    paired = json.loads((tmp_path / "run" / "score.json").read_text())["paired"]
+    assert paired["difference"] < -5 and paired["p_value"] < 0.05
+    write_run(tmp_path / "other", "multi30k", references[1:], references[1:])
+    done = score("--against", tmp_path / "other", tmp_path / "run")
+    assert done.returncode == 2 and "not translations of the same" in done.stderr
+
+
 def test_an_empty_hypothesis_counts(tmp_path):
     pytest.importorskip("jiwer")
     write_run(tmp_path / "run", "fsdd", ["one two", "three"], ["", "three"])

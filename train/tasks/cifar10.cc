@@ -16,8 +16,9 @@ namespace {
 namespace core = scalecom::core;
 
 constexpr const char* kAdvice =
-    "; get the binary version of CIFAR-10, and give the folder that holds cifar-10-batches-bin "
-    "with --data";
+    "; get the binary version of CIFAR-10 (www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz), "
+    "unpack "
+    "it with tar xzf, and give the folder that holds cifar-10-batches-bin with --data";
 
 enum Network : int { kResNet18, kResNet34, kMobileNetV2, kResNet8 };
 

@@ -21,8 +21,8 @@ namespace {
 namespace core = scalecom::core;
 
 constexpr const char* kAdvice =
-    "; get the Free Spoken Digit Dataset (github.com/Jakobovski/free-spoken-digit-dataset), and "
-    "give the folder that holds its recordings with --data";
+    "; get the Free Spoken Digit Dataset with git clone "
+    "https://github.com/Jakobovski/free-spoken-digit-dataset, and give that folder with --data";
 constexpr std::int64_t kTestBatch = 32;
 constexpr int kBeam = 8;
 // So that the test is the same in every run.

@@ -21,8 +21,8 @@ using data::Vocabulary;
 using models::TransformerOptions;
 
 constexpr const char* kAdvice =
-    "; get Multi30k (github.com/multi30k/dataset), unpacked as train, val and test_2016_flickr, "
-    "each .en and .de, and give the folder that holds them with --data";
+    "; take train, val and test_2016_flickr, each .en.gz and .de.gz, from data/task1/raw of "
+    "github.com/multi30k/dataset, unpack them with gunzip, and give their folder with --data";
 constexpr std::int64_t kTestBatch = 32;
 // Longer sentences are not learned from, and cut when they are translated.
 constexpr std::int64_t kLongest = 128;
