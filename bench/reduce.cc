@@ -118,18 +118,23 @@ std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan, comm::Communic
     const auto time = [&](comm::Communicator& ranks) {
       Worker worker(spec, plan.elements, ranks);
       std::vector<double> times;
-      world.barrier();
       InterfaceCounters start;
+      figures.formula = {};
+      world.barrier();
+      comm::Traffic before;
       for (int step = 0; step < steps; ++step) {
-        if (step == kWarmUps && !plan.interface.empty()) start = read_counters(plan.interface);
-        const comm::Traffic before = ranks.counters().total();
+        if (step == kWarmUps) {
+          before = ranks.counters().total();
+          if (!plan.interface.empty()) start = read_counters(plan.interface);
+        }
         const double ms = worker.reduce(gradient);
-        if (step >= kWarmUps) times.push_back(ms);
-        figures.moved = ranks.counters().total() - before;
         progress(++done, all);
+        if (step < kWarmUps) continue;
+        times.push_back(ms);
+        figures.formula += worker.formula();
       }
+      figures.moved = ranks.counters().total() - before;
       if (!plan.interface.empty()) figures.wire = read_counters(plan.interface) - start;
-      figures.formula = worker.formula();
       return mean_over_ranks(world, median(times));
     };
     figures.alone_ms = time(*comm::inproc::make_world(1).front());

@@ -24,10 +24,12 @@ struct ReducePlan {
 struct ReduceFigures {
   std::string method;
   double reduce_ms = 0;
-  double alone_ms = 0;              ///< in a world of one, at every rank at the same time
-  scalecom::comm::Traffic moved;    ///< by the first rank, in a step, as it counted
-  scalecom::comm::Traffic formula;  ///< as the method says
-  InterfaceCounters wire;           ///< of the first rank's device, in all repeats together
+  double alone_ms = 0;  ///< in a world of one, at every rank at the same time
+  /// Of this rank in all repeats together: as it counted, as the method says, and as its network
+  /// device did.
+  scalecom::comm::Traffic moved;
+  scalecom::comm::Traffic formula;
+  InterfaceCounters wire;
 };
 
 /// The gradient that is reduced: matrices of 1000 x 1000, and a row of what is left.

@@ -45,13 +45,13 @@ nlohmann::ordered_json to_json(const bench::ReducePlan& plan, int ranks,
     json["rows"].push_back({{"method", row.method},
                             {"reduce_ms", row.reduce_ms},
                             {"alone_ms", row.alone_ms},
+                            {"steps", plan.repeats},
                             {"bytes_sent", row.moved.sent},
                             {"bytes_received", row.moved.received},
                             {"formula_sent", row.formula.sent},
                             {"formula_received", row.formula.received}});
     if (plan.interface.empty()) continue;
-    json["rows"].back()["interface"] = {{"steps", plan.repeats},
-                                        {"bytes_sent", row.wire.bytes_sent},
+    json["rows"].back()["interface"] = {{"bytes_sent", row.wire.bytes_sent},
                                         {"packets_sent", row.wire.packets_sent},
                                         {"bytes_received", row.wire.bytes_received},
                                         {"packets_received", row.wire.packets_received}};
@@ -61,11 +61,12 @@ nlohmann::ordered_json to_json(const bench::ReducePlan& plan, int ranks,
 
 std::string to_table(const bench::ReducePlan& plan, int ranks,
                      const std::vector<bench::ReduceFigures>& rows) {
-  std::vector<std::vector<std::string>> lines{{"method", "reduction, ms", "alone, ms", "sent"}};
+  std::vector<std::vector<std::string>> lines{
+      {"method", "reduction, ms", "alone, ms", "sent a step"}};
   for (const bench::ReduceFigures& row : rows) {
     lines.push_back({row.method, fmt::format("{:.3f}", row.reduce_ms),
                      fmt::format("{:.3f}", row.alone_ms),
-                     bytes_text(static_cast<double>(row.moved.sent))});
+                     bytes_text(static_cast<double>(row.moved.sent) / plan.repeats)});
   }
   return fmt::format("{} elements, {} ranks\n{}", plan.elements, ranks, table(lines));
 }

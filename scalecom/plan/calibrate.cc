@@ -1,10 +1,7 @@
 #include "scalecom/plan/calibrate.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
-#include <limits>
 
 #include "scalecom/comm/together.h"
 #include "scalecom/core/array.h"
@@ -14,60 +11,29 @@
 namespace scalecom::plan {
 namespace {
 
-constexpr std::size_t kUnknowns = 3;  // latency of short messages, of long ones, seconds a byte
-using Row = std::array<double, kUnknowns>;
-
-// Solves the normal equations by elimination; unknowns that no row has come out 0.
-Row solve(std::array<Row, kUnknowns> matrix, Row right) {
-  for (std::size_t i = 0; i < kUnknowns; ++i) {
-    const double pivot = matrix[i][i];
-    if (std::abs(pivot) < std::numeric_limits<double>::min()) continue;
-    for (std::size_t row = 0; row < kUnknowns; ++row) {
-      if (row == i) continue;
-      const double factor = matrix[row][i] / pivot;
-      for (std::size_t k = 0; k < kUnknowns; ++k) matrix[row][k] -= factor * matrix[i][k];
-      right[row] -= factor * right[i];
-    }
-  }
-  Row solution{};
-  for (std::size_t i = 0; i < kUnknowns; ++i) {
-    const double pivot = matrix[i][i];
-    if (std::abs(pivot) >= std::numeric_limits<double>::min()) solution[i] = right[i] / pivot;
-  }
-  return solution;
-}
-
-struct Fit {
-  Row solution{};
-  double error = 0;  // mean of the squares of relative errors
+struct Line {
+  double at_zero = 0;
+  double slope = 0;
 };
 
-// Messages of over `threshold` bytes are long.
-Fit fit(std::span<const HopTime> times, double threshold) {
-  std::array<Row, kUnknowns> matrix{};
-  Row right{};
-  const auto row_of = [&](const HopTime& time) {
-    const bool is_long = time.message_bytes > threshold;
-    return Row{is_long ? 0.0 : 1.0, is_long ? 1.0 : 0.0, time.sent_bytes};
-  };
+// Through times over bytes, with the least sum of squares of relative errors.
+Line fit_line(std::span<const HopTime> times) {
+  double w = 0;
+  double x = 0;
+  double y = 0;
+  double xx = 0;
+  double xy = 0;
   for (const HopTime& time : times) {
-    const Row row = row_of(time);
     const double weight = 1 / (time.seconds * time.seconds);
-    for (std::size_t i = 0; i < kUnknowns; ++i) {
-      for (std::size_t k = 0; k < kUnknowns; ++k) matrix[i][k] += weight * row[i] * row[k];
-      right[i] += weight * row[i] * time.seconds;
-    }
+    w += weight;
+    x += weight * time.sent_bytes;
+    y += weight * time.seconds;
+    xx += weight * time.sent_bytes * time.sent_bytes;
+    xy += weight * time.sent_bytes * time.seconds;
   }
-  Fit result;
-  result.solution = solve(matrix, right);
-  for (const HopTime& time : times) {
-    const Row row = row_of(time);
-    double said = 0;
-    for (std::size_t i = 0; i < kUnknowns; ++i) said += row[i] * result.solution[i];
-    const double off = said / time.seconds - 1;
-    result.error += off * off / static_cast<double>(times.size());
-  }
-  return result;
+  const double determinant = w * xx - x * x;
+  if (!(determinant > 0)) return {};
+  return {(xx * y - x * xy) / determinant, (w * xy - x * y) / determinant};
 }
 
 double seconds_of(const std::function<void()>& work) {
@@ -112,7 +78,8 @@ class Exchange {
 }  // namespace
 
 Link fit_link(std::span<const HopTime> times) {
-  if (times.size() < kUnknowns) {
+  constexpr std::size_t kFewest = 3;
+  if (times.size() < kFewest) {
     throw core::UsageError("[plan] a link is fitted to three times or more");
   }
   for (const HopTime& time : times) {
@@ -120,30 +87,40 @@ Link fit_link(std::span<const HopTime> times) {
       throw core::UsageError("[plan] a link is fitted to times over 0");
     }
   }
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  // A second latency has to earn its place.
-  constexpr double kMuchBetter = 0.5;
-  Fit best = fit(times, kNever);
-  double threshold = kNever;
-  double least = best.error * kMuchBetter;
-  for (const HopTime& time : times) {
-    const Fit other = fit(times, time.message_bytes);
-    const bool sensible =
-        other.solution[0] > 0 && other.solution[1] > other.solution[0] && other.solution[2] > 0;
-    if (!sensible || other.error >= least) continue;
-    best = other;
-    threshold = time.message_bytes;
-    least = other.error;
+  std::vector<HopTime> sorted(times.begin(), times.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const HopTime& a, const HopTime& b) {
+    return a.message_bytes < b.message_bytes;
+  });
+  // What a message costs apart from its bytes, those tell whose bytes cost next to nothing; what a
+  // byte costs, those that take far longer. What lies between is at the mercy of buffers.
+  constexpr double kNextToNothing = 0.1;
+  constexpr double kFarLonger = 4;
+  const double a_byte =
+      fit_line(std::span(sorted).last(std::max<std::size_t>(2, sorted.size() / 3))).slope;
+  std::vector<double> pings;
+  for (const HopTime& time : sorted) {
+    const double bytes = a_byte * time.sent_bytes;
+    if (pings.empty() || bytes < kNextToNothing * time.seconds) {
+      pings.push_back(time.seconds - bytes);
+    }
   }
-  if (!(best.solution[2] > 0)) {
+  const double ping = median(pings);
+  const auto begin = std::find_if(sorted.begin(), sorted.end(), [&](const HopTime& time) {
+    return time.seconds > kFarLonger * ping;
+  });
+  const bool has_long = sorted.end() - begin >= 2;
+  const Line line = has_long ? fit_line({begin, sorted.end()}) : fit_line(sorted);
+  if (!(line.slope > 0)) {
     throw core::UsageError("[plan] the times do not grow with the bytes: no bandwidth fits them");
   }
   Link link;
-  link.latency = std::max(0.0, best.solution[0]);
-  link.bandwidth = 1 / best.solution[2];
-  if (std::isfinite(threshold)) {
-    link.long_message = threshold;
-    link.long_latency = best.solution[1];
+  link.bandwidth = 1 / line.slope;
+  link.latency = has_long ? ping : std::max(0.0, line.at_zero);
+  // A second latency has to be clear of noise.
+  constexpr double kClearly = 1.5;
+  if (has_long && begin != sorted.begin() && line.at_zero > kClearly * ping) {
+    link.long_message = std::prev(begin)->message_bytes;
+    link.long_latency = line.at_zero;
   }
   return link;
 }
@@ -151,7 +128,7 @@ Link fit_link(std::span<const HopTime> times) {
 std::vector<std::int64_t> hop_sizes() {
   std::vector<std::int64_t> sizes{1};
   constexpr std::int64_t kLargest = 4 << 20;
-  for (std::int64_t bytes = 1024; bytes <= kLargest; bytes *= 4) sizes.push_back(bytes);
+  for (std::int64_t bytes = 64; bytes <= kLargest; bytes *= 4) sizes.push_back(bytes);
   return sizes;
 }
 
@@ -162,8 +139,10 @@ std::vector<HopTime> measure_hops(comm::Communicator& ranks, std::span<const std
     throw core::UsageError(
         "[plan] a network is measured by two ranks or more; start this under mpirun or torchrun");
   }
-  // Long enough to be told from noise, short enough for somebody who waits.
+  // Long enough to be told from noise, short enough for somebody who waits: over a slow network
+  // the longest messages are left out.
   constexpr double kRoundSeconds = 0.1;
+  constexpr double kEnoughSeconds = 0.3;
   constexpr int kRounds = 5;
   constexpr int kMostTimes = 200;
   std::vector<HopTime> times;
@@ -171,16 +150,17 @@ std::vector<HopTime> measure_hops(comm::Communicator& ranks, std::span<const std
     Exchange exchange(ranks, bytes, stream);
     exchange.seconds(2);
     const double once = exchange.seconds(1);
-    const std::vector<double> first = comm::gather(ranks, once);
-    const int repeats =
-        static_cast<int>(std::clamp(kRoundSeconds / *std::max_element(first.begin(), first.end()),
-                                    2.0, static_cast<double>(kMostTimes)));
+    const std::vector<double> firsts = comm::gather(ranks, once);
+    const double longest = *std::max_element(firsts.begin(), firsts.end());
+    const double fitting = std::clamp<double>(kRoundSeconds / longest, 1, kMostTimes);
+    const int repeats = static_cast<int>(fitting);
     std::vector<double> rounds;
     for (int round = 0; round < kRounds; ++round) rounds.push_back(exchange.seconds(repeats));
     const std::vector<double> all = comm::gather(ranks, median(rounds));
     const auto others = static_cast<double>(ranks.size() - 1);
     times.push_back({static_cast<double>(bytes), others * static_cast<double>(bytes), median(all)});
     if (progress) progress(static_cast<int>(times.size()), static_cast<int>(sizes.size()));
+    if (longest > kEnoughSeconds) break;
   }
   return times;
 }

@@ -16,17 +16,19 @@ struct HopTime {
   double seconds = 0;
 };
 
-/// The link under which the times are likeliest: relative errors are made small, by least squares.
-/// Messages from some size on get a latency of their own where that explains the times much better.
-/// UsageError for fewer than three times, or times that do not grow with the bytes.
+/// The link of these times: its latency is that of messages of some kilobytes at most, and its
+/// bandwidth follows from those that take over four times as long, or, where there are none, from
+/// all of them. Where such long messages pay clearly more beside their bytes, they get a latency of
+/// their own. UsageError for fewer than three times, or times that do not grow with the bytes.
 Link fit_link(std::span<const HopTime> times);
 
 /// What measure_hops() sends unless told.
 std::vector<std::int64_t> hop_sizes();
 
 /// Times the ranks' exchange of messages of these sizes: every rank sends one to every other, as in
-/// each hop of a collective. A message of a byte is a ping. Every rank calls it and gets the same;
-/// arrays lie on the stream's device. UsageError for a world of one.
+/// each hop of a collective. A message of a byte is a ping. The sizes go up, and end early where
+/// one takes long. Every rank calls it and gets the same; arrays lie on the stream's device.
+/// UsageError for a world of one.
 std::vector<HopTime> measure_hops(comm::Communicator& ranks, std::span<const std::int64_t> sizes,
                                   const core::Stream& stream = {},
                                   const std::function<void(int done, int all)>& progress = {});

