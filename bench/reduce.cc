@@ -85,6 +85,13 @@ class Worker {
   comm::Communicator& world_;
 };
 
+// When nothing is under way any more: what follows a message is not ahead of it.
+InterfaceCounters counters_now(const ReducePlan& plan, comm::Communicator& world) {
+  if (plan.interface.empty()) return {};
+  world.barrier();
+  return read_counters(plan.interface);
+}
+
 double mean_over_ranks(comm::Communicator& world, double value) {
   const std::vector<double> all = comm::gather(world, value);
   return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
@@ -125,7 +132,7 @@ std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan, comm::Communic
       for (int step = 0; step < steps; ++step) {
         if (step == kWarmUps) {
           before = ranks.counters().total();
-          if (!plan.interface.empty()) start = read_counters(plan.interface);
+          start = counters_now(plan, world);
         }
         const double ms = worker.reduce(gradient);
         progress(++done, all);
@@ -134,7 +141,7 @@ std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan, comm::Communic
         figures.formula += worker.formula();
       }
       figures.moved = ranks.counters().total() - before;
-      if (!plan.interface.empty()) figures.wire = read_counters(plan.interface) - start;
+      figures.wire = counters_now(plan, world) - start;
       return mean_over_ranks(world, median(times));
     };
     figures.alone_ms = time(*comm::inproc::make_world(1).front());

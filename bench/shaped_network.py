@@ -36,17 +36,19 @@ class ShapedHosts:
             programs may have theirs at the same time.
         burst, queue: What a link lets pass at once, and how long a message may wait for it.
         congestion: TCP's way of sharing a link, where it is not to be the system's: "cubic".
+        window: Packets that TCP sends at once, at first and after every pause, where not the system's.
     """
 
     def __init__(
         self, count: int, rate: str | None, delay: float = 0, *, prefix: str = "sch", burst: str = "64kb",
-        queue: str = "50ms", congestion: str | None = None,
+        queue: str = "50ms", congestion: str | None = None, window: int | None = None,
     ) -> None:
         self.names = [f"{prefix}{i}" for i in range(count)]
         self.addresses = [f"10.77.0.{i + 1}" for i in range(count)]
         self._prefix, self._rate, self._delay = prefix, rate, delay
         self._shape = ["tbf", "rate", rate or "", "burst", burst, "latency", queue]
-        self._congestion = congestion
+        self._tcp = ["congctl", congestion] if congestion else []
+        self._tcp += ["initcwnd", str(window), "initrwnd", str(window)] if window else []
         self._switch: DelayingSwitch | None = None
 
     def __enter__(self) -> ShapedHosts:
@@ -90,9 +92,9 @@ class ShapedHosts:
         _run("ip", "-n", name, "link", "set", "lo", "up")
         if self._rate:
             _run("tc", "-n", name, "qdisc", "add", "dev", DEVICE, "root", *self._shape)
-        if self._congestion:
+        if self._tcp:
             _run("ip", "-n", name, "route", "change", "10.77.0.0/16", "dev", DEVICE, "proto", "kernel",
-                 "scope", "link", "src", self.addresses[host], "congctl", self._congestion)
+                 "scope", "link", "src", self.addresses[host], *self._tcp)
 
     def _add_to_bridge(self, name: str) -> None:
         outside = f"{name}-br"

@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from scalecom import _core, groups
 from scalecom.flops import count_on_first_forward
+from scalecom.profile import Profile
 
 _log = logging.getLogger("scalecom")
 
@@ -68,7 +69,7 @@ def register(
         core.follow_scale(_scale_of(scaler, parameters))
     if core.wants_flops():
         count_on_first_forward(ddp.module, names, core.set_flops)
-    state = State(core, names, parameters, group, levels)
+    state = State(core, names, parameters, group, levels, ddp.module)
     state._announce()
     return state
 
@@ -82,6 +83,8 @@ class Writer(Protocol):
 class State:
     """What a method remembers, and what it has done. Made by `register`."""
 
+    _model: torch.nn.Module | None = None
+
     def __init__(
         self,
         core: _core.Ddp,
@@ -89,8 +92,10 @@ class State:
         parameters: list[torch.Tensor],
         group: Any,
         levels: groups.Levels | None = None,
+        model: torch.nn.Module | None = None,
     ) -> None:
         self._core = core
+        self._model = model
         self._names = names
         self._sizes = {n: p.numel() for n, p in zip(names, parameters, strict=True)}
         # Groups live as long as this does.
@@ -217,6 +222,21 @@ class State:
             "effective_rate": dense / sent if sent else float("nan"),
             "memory_norm": squares**0.5,
         }
+
+    def profile(self, path: str | PathLike[str], *, batch: int) -> Profile:
+        """Measures the model's layers in the steps that are taken inside it, three or more:
+
+            with state.profile("model.json", batch=32):
+                for inputs, labels in itertools.islice(loader, 10):
+                    train_step(inputs, labels)
+
+        Rank 0 then writes a file that `scalecom plan --model model.json` reads. `batch` is the number of
+        samples of a rank's step. What goes on at the same time, such as reductions on the CPU, is in the
+        times.
+        """
+        if self._model is None:
+            raise ValueError("a profile is that of a DistributedDataParallel model, which this is not")
+        return Profile(self._model, self._names, path, batch, dist.get_rank(self._group) == 0)
 
     def similarity(self) -> float:
         """The mean cosine of the memories of each two learners: 1 where they point the same way, 0

@@ -3,6 +3,7 @@
 Processes are started here as torchrun starts them, by its variables, and by torchrun itself where
 that is installed: torchrun does not pass on with which status they end."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -88,6 +89,15 @@ def test_torchrun_itself(folder):
         command = [TORCHRUN, *map(str, launch), "--nproc-per-node", "2", "--no-python", PROGRAM]
         expect_ok(run(*train(out), program=command))
         expect_same_run(folder / "alone", out)
+
+
+def test_the_network_between_its_processes_is_measured(folder):
+    path = folder / "network.json"
+    first, second = job(*[("plan", "--measure", "--json", path)] * 2)
+    assert "bandwidth" in expect_ok(first).stdout and expect_ok(second).stdout == ""
+    network = json.loads(path.read_text())["network"]
+    assert network["ranks"] == 2 and network["bandwidth"] > 1e6, network
+    expect_job_refused(job(*[("plan", "--measure", "--bandwidth", "1GB/s")] * 2), "--measure", "give one")
 
 
 def test_mpirun_gives_the_same_bits(folder):
