@@ -10,6 +10,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
+#include "scalecom/kernels/pieces.h"
 
 namespace scalecom::methods {
 namespace {
@@ -155,6 +156,11 @@ void Method::compare(const layout::Layout& layout, comm::Communicator& communica
         "[reduce] the ranks are not about to do the same: ", differences(digests, statements),
         "; give every rank the same options and tensors"));
   }
+}
+
+// Without a memory nothing of a bucket that comes out NaN is kept, so that any number may go.
+void Method::spoil_where(const float* mark, const core::Buffer& grad, const core::Stream& stream) {
+  kernels::spoil(mark, static_cast<float*>(grad.data), stream);
 }
 
 void Method::follow_scale(const float* scale, const core::Stream& stream) {

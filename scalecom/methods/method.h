@@ -113,6 +113,11 @@ class Method {
   /// taken back first.
   void follow_scale(const float* scale, const core::Stream& stream = {});
 
+  /// Before a bucket of fp32 is brought, by who has worked on it already: where *mark, on the
+  /// bucket's device, is not 0, it comes out NaN at every rank, as if a number in it were not
+  /// finite. No number in it is lost for that.
+  virtual void spoil_where(const float* mark, const core::Buffer& grad, const core::Stream& stream);
+
   /// Whether the mean has momentum in it already, so that an optimizer is to add none.
   virtual bool brings_momentum() const { return false; }
 

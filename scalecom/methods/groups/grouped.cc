@@ -208,8 +208,8 @@ void Grouped::reduce_bucket(const core::Buffer& grad, const layout::Layout& layo
 
   const layout::Layout& share = division.layout_of(member);
   if (share.elements() > 0) {
-    kernels::spoil(own.data() + division.slot() - 1, own.data(), stream);
     const core::Buffer buffer{own.data(), share.elements(), core::DType::kFloat32, grad.device};
+    inner_->spoil_where(own.data() + division.slot() - 1, buffer, stream);
     inner_->reduce(buffer, share, *between_, stream);
   }
 

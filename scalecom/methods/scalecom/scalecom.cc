@@ -1,12 +1,14 @@
 #include "scalecom/methods/scalecom/scalecom.h"
 
 #include <map>
+#include <utility>
 
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
 #include "scalecom/kernels/elementwise.h"
+#include "scalecom/kernels/pieces.h"
 #include "scalecom/methods/dense_mean.h"
 #include "scalecom/methods/scalecom/bucket.h"
 #include "scalecom/methods/scalecom/conservation.h"
@@ -29,6 +31,10 @@ class ScaleCom final : public Method {
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
   void undo() override;
+  void spoil_where(const float* mark, const core::Buffer& /*grad*/,
+                   const core::Stream& /*stream*/) override {
+    mark_ = mark;
+  }
   void rescale(float factor) override;
   std::vector<NamedMemory> memories() const override { return memories_.list(); }
 
@@ -52,7 +58,7 @@ class ScaleCom final : public Method {
   bool narrow() const { return options_.value_type() != core::DType::kFloat32; }
   Bucket& bucket_of(const layout::Layout& layout, std::int64_t step);
 
-  void reduce_compressed(Bucket& bucket, comm::Communicator& communicator);
+  void reduce_compressed(Bucket& bucket, comm::Communicator& communicator, const float* mark);
   void reduce_dense(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
   void exchange_offsets(Bucket& bucket, comm::Communicator& communicator);
   float sum(Bucket& bucket, comm::Communicator& communicator);
@@ -67,6 +73,7 @@ class ScaleCom final : public Method {
   DenseMean dense_mean_;
   NarrowMean narrow_mean_;
   Conservation books_;
+  const float* mark_ = nullptr;  // of the next bucket
 };
 
 // The slices of a warm-up step: the same, all dense.
@@ -109,9 +116,11 @@ void ScaleCom::reduce_bucket(const core::Buffer& grad, const layout::Layout& lay
   memories_.use(stream);
   Bucket& bucket = bucket_of(layout, step);
   bucket.begin(grad, {communicator.rank(), communicator.size(), step}, stream);
+  const float* const mark = std::exchange(mark_, nullptr);
   if (bucket.shape().items > 0) {
-    reduce_compressed(bucket, communicator);
+    reduce_compressed(bucket, communicator, mark);
   } else {
+    if (mark != nullptr) Method::spoil_where(mark, grad, stream);
     reduce_dense(bucket, grad, communicator);
   }
 }
@@ -126,7 +135,8 @@ void ScaleCom::check_capture(const core::Stream& stream) const {
       "as it is done; capture with check=none,nonfinite=nan"));
 }
 
-void ScaleCom::reduce_compressed(Bucket& bucket, comm::Communicator& communicator) {
+void ScaleCom::reduce_compressed(Bucket& bucket, comm::Communicator& communicator,
+                                 const float* mark) {
   const Shape& shape = bucket.shape();
   if (checked()) books_.open(bucket, options_.filter());
   bucket.first_pass();
@@ -135,6 +145,7 @@ void ScaleCom::reduce_compressed(Bucket& bucket, comm::Communicator& communicato
   exchange_offsets(bucket, communicator);
   bucket.take();
   if (checked()) books_.send(bucket);
+  if (mark != nullptr) kernels::spoil(mark, &bucket.message().back(), bucket.stream());  // the flag
   const float factor = sum(bucket, communicator);
   bucket.finish(factor, narrow() ? &narrow_mean_ : nullptr);
 

@@ -56,6 +56,7 @@ class Histories : public ::testing::TestWithParam<std::tuple<std::string, worlds
 
 TEST_P(Histories, NothingIsLost) {
   const auto& [spec, world] = GetParam();
+  if (spec.ends_with("groups=2") && world.size < 2) GTEST_SKIP() << "one rank is no group of two";
   const auto seed = static_cast<std::uint32_t>(number_from("SCALECOM_TEST_SEED", 1));
   const History history = testing::draw_history(seed, number_from("SCALECOM_TEST_ACTIONS", 60));
   const std::string loss = loss_in(world, spec, history);
@@ -83,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "scalecom,rate=7,select=chunk:50,values=bf16,beta=0.3",
                                          "scalecom,rate=10,select=exact",
                                          "scalecom,rate=10,select=random,beta=0.1",
-                                         "scalecom,rate=10,beta=0.1,groups=1",
+                                         "scalecom,rate=10,beta=0.1,groups=2",
                                          "weighted,rate=10,a=1,b=1", "topk,rate=10",
                                          "gtopk,rate=10", "powersgd,rank=2", "adacomp",
                                          "sketched_sgd,rate=20,momentum=0"),

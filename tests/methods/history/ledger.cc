@@ -2,13 +2,11 @@
 
 #include <cmath>
 
+#include "scalecom/comm/together.h"
 #include "scalecom/core/text.h"
 
 namespace scalecom::methods::testing {
 namespace {
-
-// Of what an entry has moved: a few roundings of fp32 a step.
-constexpr double kForgiven = 16.0 / (1 << 24);
 
 /// Where a memory's elements begin in the model, or -1 where it is no error feedback of a tensor:
 /// "fc", or of a part "fc[200:400]".
@@ -25,8 +23,8 @@ std::int64_t place_of(const std::string& name, const layout::Layout& model) {
 
 }  // namespace
 
-Ledger::Ledger(const layout::Layout& model)
-    : model_(model), entries_(static_cast<std::size_t>(model.elements())) {}
+Ledger::Ledger(const layout::Layout& model, double forgiven)
+    : model_(model), forgiven_(forgiven), entries_(static_cast<std::size_t>(model.elements())) {}
 
 void Ledger::went_in(std::int64_t element, double mean, double magnitude) {
   Entry& entry = entries_[static_cast<std::size_t>(element)];
@@ -54,8 +52,9 @@ void Ledger::follow(int root, comm::Communicator& communicator) {
 
 std::vector<double> Ledger::remembered(const Method& method,
                                        comm::Communicator& communicator) const {
+  // Of an element that is not here, NaN.
   const auto elements = entries_.size();
-  std::vector<double> own(elements, 0.0);
+  std::vector<double> own(elements, std::nan(""));
   for (const NamedMemory& memory : method.memories()) {
     const std::int64_t place = place_of(memory.name, model_);
     if (place < 0) continue;
@@ -63,12 +62,26 @@ std::vector<double> Ledger::remembered(const Method& method,
       own[static_cast<std::size_t>(place) + i] = static_cast<double>(memory.values[i]);
     }
   }
-  const auto ranks = static_cast<std::size_t>(communicator.size());
-  std::vector<double> all(ranks * elements);
+  std::vector<double> all(static_cast<std::size_t>(communicator.size()) * elements);
   communicator.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
-  const double learners = method.replica(communicator).replicas;
+  const Replica replica = method.replica(communicator);
+  const std::vector<int> learners = comm::gather(communicator, replica.number);
+
+  // The ranks of a learner divide its memories, or, when they have just been loaded, all have them.
   std::vector<double> mean(elements, 0.0);
-  for (std::size_t i = 0; i < all.size(); ++i) mean[i % elements] += all[i] / learners;
+  for (int learner = 0; learner < replica.replicas; ++learner) {
+    for (std::size_t i = 0; i < elements; ++i) {
+      double sum = 0;
+      int holders = 0;
+      for (std::size_t rank = 0; rank < learners.size(); ++rank) {
+        const double value = all[rank * elements + i];
+        if (learners[rank] != learner || std::isnan(value)) continue;
+        sum += value;
+        ++holders;
+      }
+      if (holders > 0) mean[i] += sum / holders / replica.replicas;
+    }
+  }
   return mean;
 }
 
@@ -80,7 +93,7 @@ void Ledger::check(const Method& method, double unit, comm::Communicator& commun
     Entry& entry = entries_[i];
     const double left = mean[i] / unit;
     entry.moved += std::abs(left);
-    const double off = std::abs(entry.in - entry.out - left) / (kForgiven * entry.moved + 1e-30);
+    const double off = std::abs(entry.in - entry.out - left) / (forgiven_ * entry.moved + 1e-30);
     if (!(off > furthest)) continue;
     furthest = off;
     finding = core::concat("element ", i, ": ", entry.in, " went in, ", entry.out, " came out and ",

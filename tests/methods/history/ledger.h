@@ -23,7 +23,8 @@ class Lost : public std::runtime_error {
 /// through its memories. They know nothing of how a method works.
 class Ledger {
  public:
-  explicit Ledger(const layout::Layout& model);
+  /// `forgiven` is the share of what an element has moved that may be missing.
+  Ledger(const layout::Layout& model, double forgiven);
 
   void went_in(std::int64_t element, double mean, double magnitude);
   void came_out(std::int64_t element, double value);
@@ -47,6 +48,7 @@ class Ledger {
   std::vector<double> remembered(const Method& method, comm::Communicator& communicator) const;
 
   const layout::Layout& model_;
+  const double forgiven_;
   std::vector<Entry> entries_;
 };
 
