@@ -11,16 +11,23 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "comparison/entrants.h"
+#include "scalecom/comm/inproc/inproc.h"
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
 #include "scalecom/core/thread_pool.h"
 #include "train/processes.h"
 
 namespace cli {
 namespace {
 
+namespace comm = scalecom::comm;
+namespace core = scalecom::core;
+
 constexpr const char* kFooter = R"(
 Whole reductions over the processes of mpirun or torchrun, or of this one alone, past two that are
 not timed; and the same work by each process for itself, all at once. `scalecom plan --kernels FILE`
-takes the --json as what compressing costs on this machine.
+takes the --json as what compressing costs on this machine: by one rank for itself or, with --ranks,
+by so many threads, whose work may grow with their number while nothing crosses a network.
 
 Example:
   scalecom bench reduce --methods dense,scalecom,topk --elements 25000000 --json kernels.json
@@ -31,10 +38,12 @@ constexpr std::chrono::minutes kDeadline{5};
 struct Options {
   bench::ReducePlan plan;
   std::string methods = "dense,scalecom";
+  int ranks = 0;  // as threads of this process; 0: the processes
   JsonOutput json;
 };
 
-nlohmann::ordered_json to_json(const bench::ReducePlan& plan, int ranks,
+// What moves no bytes over a network, with the work that grows with the ranks if there were some.
+nlohmann::ordered_json to_json(const bench::ReducePlan& plan, int ranks, bool threads,
                                const std::vector<bench::ReduceFigures>& rows) {
   nlohmann::ordered_json json{{"device", "cpu"},
                               {"ranks", ranks},
@@ -45,6 +54,7 @@ nlohmann::ordered_json to_json(const bench::ReducePlan& plan, int ranks,
     json["rows"].push_back({{"method", row.method},
                             {"reduce_ms", row.reduce_ms},
                             {"alone_ms", row.alone_ms},
+                            {"kernel_ms", threads ? row.reduce_ms : row.alone_ms},
                             {"steps", plan.repeats},
                             {"bytes_sent", row.moved.sent},
                             {"bytes_received", row.moved.received},
@@ -71,28 +81,52 @@ std::string to_table(const bench::ReducePlan& plan, int ranks,
   return fmt::format("{} elements, {} ranks\n{}", plan.elements, ranks, table(lines));
 }
 
+void show(const Options& options, int ranks, const std::vector<bench::ReduceFigures>& rows) {
+  options.json.write(to_json(options.plan, ranks, options.ranks > 0, rows));
+  if (!options.json.takes_stdout()) fmt::print("{}", to_table(options.plan, ranks, rows));
+}
+
+std::vector<bench::ReduceFigures> measure(const bench::ReducePlan& plan,
+                                          comm::Communicator& world) {
+  Progress progress;
+  const auto rows = bench::measure_reduce(plan, world, [&](int done, int all) {
+    if (world.rank() != 0) return;
+    if (done == 1) progress.start(done, all);
+    progress.update(done, "reducing");
+  });
+  progress.clear();
+  return rows;
+}
+
+int run_threads(const Options& options) {
+  std::vector<bench::ReduceFigures> first;
+  comm::inproc::run(options.ranks, [&](comm::Communicator& world) {
+    const auto rows = measure(options.plan, world);
+    if (world.rank() == 0) first = rows;
+  });
+  show(options, options.ranks, first);
+  return 0;
+}
+
+int run_processes(const Options& options) {
+  train::Processes processes(kDeadline);
+  const auto rows = measure(options.plan, processes.between());
+  if (processes.first()) show(options, processes.size(), rows);
+  return 0;
+}
+
 int run(Options& options) {
   options.json.check();
   options.plan.methods.clear();
   for (const comparison::Entrant& entrant : comparison::parse_methods(options.methods)) {
     options.plan.methods.push_back(entrant.spec);
   }
-  train::Processes processes(kDeadline);
-  Progress progress;
-  const bool first = processes.first();
-  const auto rows =
-      bench::measure_reduce(options.plan, processes.between(), [&](int done, int all) {
-        if (!first) return;
-        if (done == 1) progress.start(done, all);
-        progress.update(done, "reducing");
-      });
-  progress.clear();
-  if (!first) return 0;
-  options.json.write(to_json(options.plan, processes.size(), rows));
-  if (!options.json.takes_stdout()) {
-    fmt::print("{}", to_table(options.plan, processes.size(), rows));
+  constexpr int kMostRanks = 256;
+  if (options.ranks < 0 || options.ranks > kMostRanks) {
+    throw core::UsageError(
+        core::concat("[bench] --ranks ", options.ranks, "; there are 1 to ", kMostRanks));
   }
-  return 0;
+  return options.ranks > 0 ? run_threads(options) : run_processes(options);
 }
 
 }  // namespace
@@ -106,6 +140,10 @@ Command add_bench_reduce(CLI::App& bench) {
   command->add_option("--methods", options->methods, "A list of methods with their options")
       ->type_name("LIST")
       ->capture_default_str();
+  command
+      ->add_option("--ranks", options->ranks,
+                   "Ranks as threads of this process, instead of the processes that there are")
+      ->type_name("N");
   command->add_option("--repeats", options->plan.repeats, "How often each is timed")
       ->capture_default_str();
   command

@@ -65,7 +65,7 @@ std::vector<plan::KernelTime> of_reduce(const json& figures, const std::string& 
   const double elements = positive(figures, "elements", path);
   for (const json& row : field<std::vector<json>>(figures, "rows", path)) {
     times.push_back({field<std::string>(row, "method", path), elements,
-                     positive(row, "alone_ms", path) * kMilli});
+                     positive(row, "kernel_ms", path) * kMilli});
   }
   return times;
 }
