@@ -4,7 +4,8 @@
 
 namespace cli {
 
-/// From now on the first SIGINT or SIGTERM only sets this; a second one ends the program at once.
+/// From now on the first SIGINT or SIGTERM only sets this, with those that follow within a second;
+/// one after that ends the program at once.
 const std::atomic<bool>& catch_interrupts();
 
 }  // namespace cli

@@ -146,8 +146,8 @@ void check(const Options& options) {
 
 /// The processes of mpirun or torchrun, all of which have to arrive in time.
 std::unique_ptr<train::Processes> meet(std::chrono::milliseconds deadline) {
-  // Whoever has a deadline of its own says more.
-  constexpr auto kGrace = std::chrono::seconds(10);
+  // Whoever has a deadline of its own says more; all is said within two seconds of it.
+  constexpr auto kGrace = std::chrono::seconds(1);
   const Watchdog watchdog(deadline + kGrace,
                           "scalecom train: [train] not all processes of the job arrived within "
                           "--deadline: see that each of them starts scalecom");

@@ -61,6 +61,17 @@ def test_interrupted_and_resumed(folder):
         expect_same_run(folder / "straight", out)
 
 
+def test_a_signal_that_is_passed_on_as_well_is_one(folder):
+    """Who ends a job may signal a process and its launcher, which passes the signal on."""
+    out = folder / "run"
+    process = start(*train(out, 100000, "--checkpoint-every", 20))
+    wait_for(lambda: checkpoints(out), "a checkpoint")
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130 and "--resume" in errors, (process.returncode, errors)
+
+
 def test_killed_at_any_time_and_resumed(folder):
     expect_ok(run(*train(folder / "straight", 1000)))
     chance = random.Random(1)

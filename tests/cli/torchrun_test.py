@@ -168,6 +168,23 @@ def test_a_peer_that_never_arrives(folder):
     assert time.monotonic() - began < 60
 
 
+def test_a_second_signal_ends_a_process_that_waits(folder):
+    process = start_with(variables(0, 2, free_port()), *train(folder / "run", "--deadline", 60))
+    wait_for(lambda: caught(process.pid, signal.SIGTERM), "its handler")
+    process.send_signal(signal.SIGTERM)
+    time.sleep(1.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert finish(process).returncode == -signal.SIGTERM
+
+
+def caught(pid, number):
+    """Whether a process has a handler for a signal."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    mask = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(mask, 16) >> (number - 1) & 1)
+
+
 def test_a_peer_that_stops_or_dies_on_the_way(folder):
     for number in (signal.SIGSTOP, signal.SIGKILL):
         out = folder / f"run{number}"
