@@ -71,6 +71,13 @@ class ShapedHosts:
         """What runs `command` at a host."""
         return ["ip", "netns", "exec", self.names[host], *command]
 
+    def cut(self, host: int) -> None:
+        """Takes a host's link down at the bridge: what is sent is lost, and nobody is told."""
+        _run("ip", "link", "set", f"{self.names[host]}-br", "down")
+
+    def mend(self, host: int) -> None:
+        _run("ip", "link", "set", f"{self.names[host]}-br", "up")
+
     def _join(self) -> None:
         if self._delay:
             rate = _bytes_a_second(self._rate) if self._rate else None

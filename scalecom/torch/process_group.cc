@@ -130,13 +130,18 @@ void GroupCommunicator::run(Fabric::Call call, std::span<const std::byte> data,
                             const core::Stream& stream, const Start& start) {
   if (!failure_.empty()) throw core::PeerError(comm::already_failed(call, failure_));
   if (size() == 1 || data.empty()) return;
+  const auto until = Fabric::Clock::now() + deadline_;
   try {
     const OnStream on_stream(stream);
     const Work work = start();
     // On a GPU this makes the stream wait, not the host.
     work->wait(stream.device().is_cuda() ? kNoTimeout : deadline_);
   } catch (const std::exception& error) {
-    failure_ = comm::failure(call, first_line(error.what()));
+    // Backends word it in many ways, and do not tell who is late.
+    const std::string late = Fabric::Clock::now() < until
+                                 ? ""
+                                 : core::concat("deadline of ", deadline_.count(), " ms passed: ");
+    failure_ = comm::failure(call, late + first_line(error.what()));
     throw core::PeerError(failure_);
   }
 }

@@ -69,7 +69,7 @@ def _memories(rank: int, _size: int, folder: str, way: str, former: int) -> dict
 
 
 @pytest.mark.parametrize("way", ["folder", "dict"])
-@pytest.mark.parametrize(("former", "now"), [(4, 2), (2, 3)])
+@pytest.mark.parametrize(("former", "now"), [(4, 2), (2, 3), (4, 3), (3, 8)])
 def test_another_number_of_ranks_keeps_the_mean(world, tmp_path: Path, way: str, former: int, now: int) -> None:
     world(former).run(_save_and_go_on, str(tmp_path), way)
     before = world(former).run(_memories, str(tmp_path), way, former)

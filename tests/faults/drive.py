@@ -1,0 +1,237 @@
+"""Trains while things go wrong, and sees that nothing hangs, nothing is lost and every run can go on.
+
+    python tests/faults/drive.py build/release/cli/scalecom --faults 200 --seed 1 --log runs/faults
+
+A run meets several faults, each after another resume, and is then trained to its end and compared
+with one that was never disturbed. What happened is written to the log, a line a fault; called again
+with the same log, this goes on after the last run that it holds. Cut links take root, and so does a
+full disk: without it they are left out, and that is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import report
+from job import environment, wait_for
+from kinds import KINDS, PATIENCE, Outcome, Site
+from launchers import LAUNCHERS, RANKS, STEPS, TRAIN, Launcher, Training
+from shaped_network import ShapedHosts
+
+DISK = "6m"
+PREFIX = "sc-fault-"  # of the hosts' names
+# Points of accuracy by which runs may differ whose buckets are cut anew.
+NOISE = 1.0
+
+
+@contextlib.contextmanager
+def _small_disk(folder: Path) -> Iterator[Path | None]:
+    """A file system of its own; nothing where this may not mount one."""
+    folder.mkdir(parents=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(folder)],
+                          capture_output=True, check=False)
+    try:
+        yield folder if done.returncode == 0 else None
+    finally:
+        if done.returncode == 0:
+            subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def _missing(launcher: Launcher) -> str:
+    """Why it cannot be used here; nothing where it can."""
+    if launcher.engine == "mpirun" and shutil.which("mpirun") is None:
+        return "mpirun is not installed"
+    for package in ["torch"] * (launcher.engine == "torchrun") + ["scalecom"] * launcher.script:
+        if importlib.util.find_spec(package) is None:
+            return f"{sys.executable} has no package {package}"
+    if launcher.hosts:
+        try:
+            with ShapedHosts(1, None, PREFIX):
+                pass
+        except OSError as error:
+            return str(error)
+    return ""
+
+
+class Driver:
+    def __init__(self, args: argparse.Namespace, folder: Path) -> None:
+        self.args = args
+        self.folder = folder
+        self.log = args.log / "log.jsonl"
+        if args.anew:
+            shutil.rmtree(args.log, ignore_errors=True)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.lines = [json.loads(line) for line in self.log.open()] if self.log.exists() else []
+        self.launchers = [launcher for launcher in LAUNCHERS if self._may_use(launcher)]
+
+    def _may_use(self, launcher: Launcher) -> bool:
+        if self.args.only and not any(launcher.name == name for name in self.args.only):
+            return False
+        missing = _missing(launcher)
+        if missing:
+            print(f"left out: {launcher.name}: {missing}")
+        return not missing
+
+    def met(self) -> int:
+        return sum(not line.get("missed", True) for line in self.lines)
+
+    def note(self, **line: object) -> None:
+        self.lines.append(line)
+        with self.log.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(" ".join(f"{k}={v}" for k, v in line.items() if v not in (None, "")), flush=True)
+
+    def drive(self) -> None:
+        number = max((line["run"] + 1 for line in self.lines if "value" in line), default=0)
+        self.lines = [line for line in self.lines if line["run"] < number]
+        while self.launchers and self.met() < self.args.faults:
+            self.one_run(number)
+            number += 1
+
+    def one_run(self, number: int) -> None:
+        """Its faults, then its end."""
+        chance = random.Random(f"{self.args.seed}-{number}")
+        launcher = self.launchers[number % len(self.launchers)]
+        with contextlib.ExitStack() as stack:
+            hosts = stack.enter_context(ShapedHosts(RANKS, None, PREFIX)) if launcher.hosts else None
+            folder = self.folder / f"run{number}"
+            disk = stack.enter_context(_small_disk(folder / "disk"))
+            kinds = self.kinds(chance, hosts, disk)
+            training = Training(launcher, self.args.program, folder, hosts)
+            for turn, kind in enumerate(kinds[: min(self.args.a_run, self.args.faults - self.met())]):
+                after = STEPS * turn // (self.args.a_run + 1)
+                self.one_fault(number, kind, after, training, chance, hosts, disk)
+            self.end(number, training)
+        shutil.rmtree(folder)
+
+    def kinds(self, chance: random.Random, hosts: ShapedHosts | None, disk: Path | None) -> list[str]:
+        if hosts is not None:
+            kinds = ["link", "link", "kill", "stop", "terminate"]
+        else:
+            kinds = ["kill", "stop", "terminate", chance.choice(["kill", "stop", "terminate"])]
+            kinds.append("disk" if disk is not None else "kill")
+            if disk is None:
+                print("left out: disk: this may not mount a file system")
+        chance.shuffle(kinds)
+        return kinds
+
+    def one_fault(self, number: int, kind: str, after: int, training: Training, chance: random.Random,
+                  hosts: ShapedHosts | None, disk: Path | None) -> None:
+        steps = 300 if training.launcher.script else STEPS
+        after = after * steps // STEPS
+        # Mostly while it trains, and sometimes while the ranks still look for one another.
+        early = kind != "disk" and chance.random() < 0.15
+        step = after + chance.randrange(steps // (2 * self.args.a_run + 2))
+        pause = chance.uniform(0, 1) if early else chance.uniform(0, 0.1)
+        victim = chance.randrange(RANKS)
+        before = training.checkpoint()
+        job = training.start()
+        try:
+            outcome = Outcome(wrong="the ranks did not start")
+            if job.meet():
+                if not early:
+                    wait_for(lambda: training.checkpoint() > max(step, before) or job.is_over(), PATIENCE)
+                time.sleep(pause)
+                if not job.is_over():
+                    outcome = KINDS[kind](Site(training, job, victim, early, chance, hosts, disk))
+                if training.is_complete():
+                    outcome = Outcome(missed=True)
+            began = time.monotonic()
+            if not job.finish(PATIENCE) and not outcome.wrong:
+                outcome.wrong = "the launcher hangs"
+            launcher_seconds = time.monotonic() - began
+            left = job.left_over()
+            if left and not outcome.wrong:
+                outcome.wrong = f"left over: {left}"
+            if training.checkpoint() < before and not outcome.wrong:
+                outcome.wrong = f"the checkpoint of step {before} is lost"
+            if outcome.wrong:
+                self.keep(number, kind, job)
+            self.note(run=number, launcher=training.launcher.name, kind=kind, early=early, victim=victim,
+                      **asdict(outcome), launcher_seconds=round(launcher_seconds, 2),
+                      resumes_from=training.checkpoint())
+        finally:
+            job.close()
+
+    def keep(self, number: int, kind: str, job) -> None:
+        """What all have said, for who looks into it."""
+        with (self.args.log / f"said-{number}-{kind}.txt").open("w") as file:
+            file.write(f"--- launchers\n{job.launchers_said()}\n")
+            for rank in range(RANKS):
+                file.write(f"--- rank {rank}\n{job.said(rank)}\n")
+
+    def end(self, number: int, training: Training) -> None:
+        """Trains on to the end, and compares."""
+        job = training.start()
+        try:
+            wrong = ""
+            if not job.finish(3 * PATIENCE) or not training.is_complete():
+                wrong = "it could not be trained to its end"
+                job.meet(0)
+                self.keep(number, "end", job)
+        finally:
+            job.close()
+        value, same = None, None
+        if not wrong:
+            result = json.loads((training.run / "result.json").read_text())
+            straight = self.undisturbed(training.launcher)
+            value, same = result["value"], result["weights"] == straight["weights"]
+            if training.launcher.is_exact and not same:
+                wrong = "its bits are not those of an undisturbed run"
+            elif abs(value - straight["value"]) > NOISE:
+                wrong = f"{value:.2f} points, undisturbed {straight['value']:.2f}"
+        self.note(run=number, launcher=training.launcher.name, value=value, same=same, wrong=wrong)
+
+    def undisturbed(self, launcher: Launcher) -> dict:
+        """What comes out where nothing happens; the program needs no launcher for that."""
+        name = "straight-" + "".join(c for c in launcher.name if c.isalpha()) if launcher.script else "straight"
+        out = self.folder / name
+        if not out.exists():
+            training = Training(Launcher("", "torchrun", script=True, options=launcher.options), "", out, None)
+            if launcher.script:
+                job = training.start()
+                try:
+                    assert job.finish(3 * PATIENCE), "the undisturbed run hangs"
+                finally:
+                    job.close()
+            else:
+                subprocess.run([self.args.program, "train", *TRAIN, "--out", str(training.run)], check=True,
+                               env=environment(), stdout=subprocess.DEVNULL)
+        return json.loads((out / "disk" / "run" / "result.json").read_text())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", help="the scalecom program")
+    parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--a-run", type=int, default=5, choices=range(1, 6), metavar="N", help="faults a run (5)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--log", type=Path, required=True, help="a folder")
+    parser.add_argument("--anew", action="store_true", help="forget what the log holds")
+    parser.add_argument("--only", action="append", choices=[launcher.name for launcher in LAUNCHERS],
+                        metavar="LAUNCHER", help="use only these")
+    args = parser.parse_args()
+    args.program = str(Path(args.program).resolve())
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="scalecom_faults_") as folder:
+        driver = Driver(args, Path(folder))
+        driver.drive()
+    print(report.summary(driver.lines))
+    print(f"this took {(time.monotonic() - began) / 60:.1f} minutes")
+    sys.exit(any(line["wrong"] for line in driver.lines))
+
+
+if __name__ == "__main__":
+    main()
