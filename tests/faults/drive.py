@@ -58,7 +58,7 @@ def _missing(launcher: Launcher) -> str:
             return f"{sys.executable} has no package {package}"
     if launcher.hosts:
         try:
-            with ShapedHosts(1, None, PREFIX):
+            with ShapedHosts(1, None, prefix=PREFIX):
                 pass
         except OSError as error:
             return str(error)
@@ -105,7 +105,7 @@ class Driver:
         chance = random.Random(f"{self.args.seed}-{number}")
         launcher = self.launchers[number % len(self.launchers)]
         with contextlib.ExitStack() as stack:
-            hosts = stack.enter_context(ShapedHosts(RANKS, None, PREFIX)) if launcher.hosts else None
+            hosts = stack.enter_context(ShapedHosts(RANKS, None, prefix=PREFIX)) if launcher.hosts else None
             folder = self.folder / f"run{number}"
             disk = stack.enter_context(_small_disk(folder / "disk"))
             kinds = self.kinds(chance, hosts, disk)
