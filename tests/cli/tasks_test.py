@@ -48,7 +48,7 @@ def test_fsdd_learns_to_hear(folder):
     expect_ok(run(*train("fsdd,size=small", folder / "data", out, "--batch", 4, "--steps", 240,
                          "--checkpoint-every", 240)))
     done = result(out)
-    assert done["metric"] == "test word error rate (%)" and done["value"] < 15, done
+    assert done["metric"] == "test word error rate (%)" and done["value"] < 25, done
     assert abs(done["value"] - word_error_rate(out)) < 1e-9
     # As many strings as there are recordings to test with, of two to four digits.
     references = lines(out / "references.txt")
