@@ -30,5 +30,6 @@ Command add_bench(CLI::App& program);
 Command add_bench_reduce(CLI::App& bench);
 Command add_plan(CLI::App& program);
 Command add_inspect(CLI::App& program);
+Command add_reproduce(CLI::App& program);
 
 }  // namespace cli

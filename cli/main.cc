@@ -42,9 +42,9 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", "scalecom " SCALECOM_VERSION);
   program.require_subcommand(1);
   program.footer(kFooter);
-  const std::vector<cli::Command> commands{cli::add_train(program), cli::add_compare(program),
-                                           cli::add_bench(program), cli::add_plan(program),
-                                           cli::add_inspect(program)};
+  const std::vector<cli::Command> commands{cli::add_train(program),   cli::add_compare(program),
+                                           cli::add_bench(program),   cli::add_plan(program),
+                                           cli::add_inspect(program), cli::add_reproduce(program)};
 
   try {
     program.parse(argc, argv);

@@ -17,6 +17,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
+#include "train/recipes/recipe.h"
 #include "train/run_folder.h"
 #include "train/tasks/tasks.h"
 #include "train/trainer.h"
@@ -39,13 +40,18 @@ Example:
   torchrun --nproc-per-node 2 --no-python scalecom train --task synthetic --method dense --out runs/d
   scalecom train --task cifar10 --data DIR --learners 32 --device cuda \
       --method scalecom,rate=100,beta=0.1 --out runs/c
+  scalecom train --recipe cifar10-resnet34-32x --data DIR --device cuda --out runs/e
   scalecom train --resume runs/a)";
 
 struct Options {
+  /// As it stands on the command line; what is left out there, a recipe or the defaults decide.
   train::Request request;
+  std::optional<int> learners;
+  std::optional<std::int64_t> seed;
+  std::optional<std::string> momentum;
+  std::string recipe;
   train::Place place;
   std::vector<const CLI::Option*> of_new_runs;  ///< which a run that is resumed has had already
-  std::string momentum = "plain";
   std::string device = "cpu";
   double deadline = 300;
   JsonOutput json;
@@ -110,6 +116,34 @@ void print_result(const ordered_json& result) {
   fmt::print("\n{}", facts(rows));
 }
 
+/// Puts what the recipe says where the command line says nothing.
+void take_recipe(Options& options) {
+  constexpr int kLearners = 4;
+  train::Request& asked = options.request;
+  train::Request base;
+  base.learners = kLearners;
+  if (!options.recipe.empty()) {
+    const train::recipes::Recipe recipe = train::recipes::find(options.recipe);
+    base = recipe.request;
+    base.seed = recipe.seeds.front();
+  }
+  const auto fill = [](auto& own, const auto& other) {
+    if (!own) own = other;
+  };
+  if (asked.task.empty()) asked.task = base.task;
+  if (asked.method.empty()) asked.method = base.method;
+  // Both say how long to train.
+  if (!asked.steps) fill(asked.epochs, base.epochs);
+  fill(asked.groups, base.groups);
+  fill(asked.batch, base.batch);
+  fill(asked.learning_rate, base.learning_rate);
+  fill(asked.learning_rate_warmup, base.learning_rate_warmup);
+  asked.learners = options.learners.value_or(base.learners);
+  asked.seed = options.seed.value_or(base.seed);
+  asked.masked_momentum = options.momentum ? *options.momentum == "masked" : base.masked_momentum;
+  asked.recipe = base.recipe;
+}
+
 void check(const Options& options) {
   const auto missing = [](const char* option, const std::string& allowed) {
     throw core::UsageError(core::concat("[train] ", option, " is missing; give ", allowed));
@@ -129,8 +163,8 @@ void check(const Options& options) {
     }
     if (options.place.out.empty()) missing("--out", "the folder that the run is to be written to");
   }
-  if (options.momentum != "plain" && options.momentum != "masked") {
-    throw core::UsageError(core::concat("[train] --momentum '", options.momentum,
+  if (options.momentum.value_or("plain") != "plain" && *options.momentum != "masked") {
+    throw core::UsageError(core::concat("[train] --momentum '", *options.momentum,
                                         "' is not known; give plain or masked"));
   }
   if (!(options.deadline > 0 && options.deadline < 1e6)) {
@@ -196,9 +230,9 @@ int train_together(const Options& options, train::Processes& processes,
 }
 
 int run(Options& options) {
+  if (!options.place.resume) take_recipe(options);
   check(options);
   options.place.device = core::parse_device(options.device);
-  options.request.masked_momentum = options.momentum == "masked";
   options.json.check();
   const std::atomic<bool>& stop = catch_interrupts();
   const auto processes =
@@ -213,13 +247,17 @@ void add_options(CLI::App& command, Options& options) {
     options.of_new_runs.push_back(command.add_option(name, target, help)->type_name(type));
   };
   add("--task", request.task, core::join(train::tasks::names(), " or "), "TASK");
+  add("--recipe", options.recipe,
+      "A run that has a name, such as cifar10-resnet18-32x (scalecom reproduce --list), or a file "
+      "of "
+      "that kind; other options overrule it",
+      "NAME");
   add("--method", request.method,
       "How gradients are reduced: " + core::join(scalecom::methods::names(), ", ") +
           ", with options, such as scalecom,rate=100,beta=0.1",
       "SPEC");
   add("--out", place.out, "The folder of the run; new or empty", "DIR");
-  request.learners = 4;
-  add("--learners", request.learners, "How many learners share the work (4)", "N");
+  add("--learners", options.learners, "How many learners share the work (4)", "N");
   add("--groups", request.groups,
       "Learners of a group: dense inside groups, the method between them (1)", "G");
   add("--epochs", request.epochs, "How often the training set is seen (by the task)", "E");
@@ -227,10 +265,12 @@ void add_options(CLI::App& command, Options& options) {
   add("--batch", request.batch, "A learner's mini-batch (by the task)", "B");
   add("--lr", request.learning_rate, "The highest learning rate (by the task, learners and batch)",
       "RATE");
+  add("--lr-warmup", request.learning_rate_warmup,
+      "The share of the steps in which the learning rate rises (by the task)", "SHARE");
   add("--momentum", options.momentum,
       "SGD's: plain, or masked, which moves only the weights for which something was sent (plain)",
       "KIND");
-  add("--seed", request.seed, "What all that is random comes from (1)", "SEED");
+  add("--seed", options.seed, "What all that is random comes from (1)", "SEED");
   add("--data", request.data, "The folder of the data (where the task's package puts it)", "DIR");
   command
       .add_option("--resume", place.resume,

@@ -71,12 +71,17 @@ Config resolve(const Request& request) {
   config.learning_rate = request.learning_rate.value_or(
       recipe.learning_rate * std::sqrt(samples / tasks::Recipe::kReferenceSamples));
   check_positive("--lr", config.learning_rate);
-  config.learning_rate_warmup = recipe.learning_rate_warmup;
+  config.learning_rate_warmup = request.learning_rate_warmup.value_or(recipe.learning_rate_warmup);
+  if (!(config.learning_rate_warmup >= 0 && config.learning_rate_warmup < 1)) {
+    throw core::UsageError(core::concat("[train] --lr-warmup ", config.learning_rate_warmup,
+                                        " is out of range; give 0 or more, and less than 1"));
+  }
   config.optimizer = recipe.optimizer;
   config.momentum = recipe.momentum;
   config.masked_momentum = request.masked_momentum;
   config.weight_decay = recipe.weight_decay;
   check_optimizer(config);
+  config.recipe = request.recipe;
   return config;
 }
 
@@ -107,20 +112,22 @@ std::int64_t warmup_of(const std::string& spec) {
 }
 
 nlohmann::ordered_json to_json(const Config& config) {
-  return {{"task", config.task},
-          {"method", config.method},
-          {"spec", config.spec},
-          {"learners", config.learners},
-          {"seed", config.seed},
-          {"data", config.data.string()},
-          {"steps", config.steps},
-          {"batch", config.batch},
-          {"learning_rate", config.learning_rate},
-          {"learning_rate_warmup", config.learning_rate_warmup},
-          {"optimizer", to_string(config.optimizer)},
-          {"momentum", config.momentum},
-          {"masked_momentum", config.masked_momentum},
-          {"weight_decay", config.weight_decay}};
+  nlohmann::ordered_json json{{"task", config.task},
+                              {"method", config.method},
+                              {"spec", config.spec},
+                              {"learners", config.learners},
+                              {"seed", config.seed},
+                              {"data", config.data.string()},
+                              {"steps", config.steps},
+                              {"batch", config.batch},
+                              {"learning_rate", config.learning_rate},
+                              {"learning_rate_warmup", config.learning_rate_warmup},
+                              {"optimizer", to_string(config.optimizer)},
+                              {"momentum", config.momentum},
+                              {"masked_momentum", config.masked_momentum},
+                              {"weight_decay", config.weight_decay}};
+  if (!config.recipe.empty()) json["recipe"] = config.recipe;
+  return json;
 }
 
 Config config_from_json(const nlohmann::ordered_json& json) {
@@ -141,6 +148,7 @@ Config config_from_json(const nlohmann::ordered_json& json) {
     json.at("momentum").get_to(config.momentum);
     config.masked_momentum = json.value("masked_momentum", false);
     json.at("weight_decay").get_to(config.weight_decay);
+    config.recipe = json.value("recipe", "");
   } catch (const nlohmann::json::exception& error) {
     throw core::UsageError(core::concat("[config] ", error.what()));
   }

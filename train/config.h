@@ -23,7 +23,9 @@ struct Request {
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> batch;
   std::optional<double> learning_rate;
+  std::optional<double> learning_rate_warmup;  ///< share of the steps
   bool masked_momentum = false;  ///< SGD moves only the weights for which something was sent
+  std::string recipe;            ///< NAME@VERSION of that which it comes from; may be empty
 };
 
 /// Everything that decides what a run computes.
@@ -42,6 +44,7 @@ struct Config {
   double momentum = 0;
   bool masked_momentum = false;
   double weight_decay = 0;
+  std::string recipe;  ///< where it comes from; decides nothing
 
   /// But for where the task is run.
   tasks::Options task_options() const { return {data, seed, batch}; }

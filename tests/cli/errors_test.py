@@ -13,7 +13,8 @@ TRAIN = ("train", "--task", "synthetic", "--method", "dense")
 
 def test_help_and_version(folder):
     assert expect_ok(run("--version")).stdout.startswith("scalecom ")
-    for command in [(), ("train",), ("compare",), ("inspect",), ("plan",), ("bench", "step"), ("bench", "reduce")]:
+    for command in [(), ("train",), ("compare",), ("inspect",), ("plan",), ("reproduce",),
+                    ("bench", "step"), ("bench", "reduce")]:
         text = expect_ok(run(*command, "--help")).stdout
         assert "Example:\n  scalecom" in text, text
 

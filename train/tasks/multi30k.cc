@@ -268,6 +268,7 @@ Recipe recipe(const Settings& settings) {
   recipe.learning_rate_warmup = 0.15;
   recipe.optimizer = Optimizer::Kind::kAdam;
   recipe.weight_decay = 0;
+  recipe.scored_apart = true;
   return recipe;
 }
 

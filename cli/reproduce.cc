@@ -1,0 +1,306 @@
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/json_output.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "scalecom/core/device.h"
+#include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
+#include "train/recipes/recipe.h"
+#include "train/recipes/table.h"
+#include "train/run_folder.h"
+#include "train/tasks/tasks.h"
+#include "train/trainer.h"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX has it in no header
+
+namespace cli {
+namespace {
+
+namespace core = scalecom::core;
+namespace fs = std::filesystem;
+namespace recipes = train::recipes;
+using nlohmann::ordered_json;
+
+constexpr const char* kFooter = R"(
+A row is the name of a recipe, or a file of that kind. What a row is compared with is run too. Each
+run is kept in OUT/ROW/seed-N: complete ones are skipped and others taken up again, so the same
+command goes on after Ctrl-C. Rows may be run by several processes at once, each with rows of its
+own and the same OUT; a last command with all rows then writes the whole table, OUT/table.md and
+OUT/table.json. Translations are scored apart, by sacrebleu: --score names what does that.
+
+Example:
+  scalecom reproduce --list
+  scalecom reproduce cifar10-resnet18-32x cifar10-resnet18-32x-random --data DIR --device cuda \
+      --out runs/reproduction
+  scalecom reproduce --data DIR --device cuda --score scripts/score --out runs/reproduction)";
+
+// Lost peers are threads of this very process: only a fault of the program's own makes one late.
+constexpr std::chrono::minutes kDeadline{30};
+
+struct Options {
+  std::vector<std::string> rows;
+  fs::path data;
+  fs::path out;
+  std::optional<int> seeds;
+  std::string score;
+  bool list = false;
+  std::string device = "cpu";
+  train::Place place;
+  JsonOutput json;
+};
+
+/// A run of a row.
+struct Run {
+  const recipes::Recipe& recipe;
+  std::int64_t seed;
+  fs::path folder;
+
+  bool is_complete() const { return fs::exists(folder / "result.json"); }
+  bool is_begun() const { return fs::exists(folder / "config.json"); }
+};
+
+/// Shows how far a run is.
+class Watcher final : public train::Observer {
+ public:
+  explicit Watcher(std::string what) : what_(std::move(what)) {}
+
+  void on_start(std::int64_t done, std::int64_t steps) override { progress_.start(done, steps); }
+  void on_step(std::int64_t done, double loss) override {
+    progress_.update(done, std::isnan(loss) ? what_ : fmt::format("{}, loss {:.3f}", what_, loss));
+  }
+  void on_metrics(const ordered_json& /*line*/) override {}
+  void end() { progress_.clear(); }
+
+ private:
+  std::string what_;
+  Progress progress_;
+};
+
+/// The rows, each after what it is compared with.
+std::vector<recipes::Recipe> wanted_rows(const std::vector<std::string>& names) {
+  std::vector<recipes::Recipe> rows;
+  const auto add = [&](const recipes::Recipe& recipe) {
+    const bool is_there = std::any_of(rows.begin(), rows.end(), [&](const recipes::Recipe& other) {
+      return other.name == recipe.name;
+    });
+    if (!is_there) rows.push_back(recipe);
+  };
+  for (const std::string& name : names.empty() ? recipes::names() : names) {
+    const recipes::Recipe recipe = recipes::find(name);
+    if (!recipe.baseline.empty()) {
+      // That of a file may be a file beside it.
+      const fs::path beside = fs::path(name).parent_path() / (recipe.baseline + ".json");
+      const bool is_file = fs::path(name).extension() == ".json" && fs::exists(beside);
+      add(recipes::find(is_file ? beside.string() : recipe.baseline));
+    }
+    add(recipe);
+  }
+  return rows;
+}
+
+std::vector<Run> runs_of(const recipes::Recipe& recipe, const Options& options) {
+  std::vector<Run> runs;
+  for (const std::int64_t seed : recipe.seeds) {
+    if (options.seeds && std::cmp_equal(runs.size(), *options.seeds)) break;
+    runs.push_back({recipe, seed, options.out / recipe.name / core::concat("seed-", seed)});
+  }
+  return runs;
+}
+
+/// A run that was made by another version of the recipe is no run of this one.
+void check_origin(const Run& run) {
+  const std::string made_by = train::RunFolder::open(run.folder).config().recipe;
+  if (made_by == run.recipe.request.recipe) return;
+  throw core::UsageError(core::concat("[reproduce] ", run.folder.string(), " was made by '",
+                                      made_by, "' and not by '", run.recipe.request.recipe,
+                                      "': move it away, or choose another --out"));
+}
+
+/// Whether it is complete now; otherwise it was interrupted.
+bool carry_out(const Run& run, const Options& options, train::Processes& processes,
+               const std::atomic<bool>& stop) {
+  train::Request request = run.recipe.request;
+  request.seed = run.seed;
+  request.data = options.data;
+  train::Place place = options.place;
+  place.out = run.folder;
+  if (run.is_begun()) place.resume = run.folder;
+  Watcher watcher(fmt::format("{} seed {}", run.recipe.name, run.seed));
+  const train::Ending ending = train::train(request, place, processes, stop, watcher);
+  watcher.end();
+  return ending.is_complete();
+}
+
+/// Has what is scored apart scored.
+void score(const Run& run, const std::string& command) {
+  const std::string folder = run.folder.string();
+  std::array<char*, 3> arguments{const_cast<char*>(command.c_str()),  // NOLINT: the call's type
+                                 const_cast<char*>(folder.c_str()), nullptr};  // NOLINT
+  pid_t child = 0;
+  std::fflush(stdout);
+  int status = posix_spawnp(&child, command.c_str(), nullptr, nullptr, arguments.data(), environ);
+  if (status == 0) waitpid(child, &status, 0);
+  if (status == 0) return;
+  throw core::UsageError(core::concat("[reproduce] --score ", command, " ", folder,
+                                      " failed: see that it can be run by hand"));
+}
+
+/// What a complete run came to; nothing where its score is missing.
+std::optional<recipes::Outcome> outcome(const Run& run, std::string& metric) {
+  const ordered_json result = train::RunFolder::open(run.folder).result();
+  recipes::Outcome outcome{run.seed, result.at("value").get<double>(), std::nullopt};
+  if (result.at("effective_rate").is_number()) {
+    outcome.effective_rate = result.at("effective_rate").get<double>();
+  }
+  metric = result.at("metric").get<std::string>();
+  if (!train::tasks::recipe(run.recipe.request.task).scored_apart) return outcome;
+  if (!fs::exists(run.folder / "score.json")) return std::nullopt;
+  const ordered_json scored = train::read_json(run.folder / "score.json");
+  outcome.value = scored.at("value").get<double>();
+  metric = scored.at("metric").get<std::string>();
+  return outcome;
+}
+
+void print_list() {
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& name : recipes::names())
+    rows.push_back({name, recipes::find(name).about});
+  std::size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row[0].size());
+  for (const auto& row : rows) fmt::print("{:<{}}  {}\n", row[0], width, row[1]);
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) throw core::IoError(core::concat("[reproduce] ", path.string(), " cannot be written"));
+}
+
+/// Writes and shows the table of all that is complete.
+void report(const std::vector<recipes::Recipe>& rows, const Options& options) {
+  std::vector<recipes::Outcomes> outcomes;
+  std::vector<std::string> unscored;
+  for (const recipes::Recipe& recipe : rows) {
+    recipes::Outcomes row{recipe, {}, {}};
+    for (const Run& run : runs_of(recipe, options)) {
+      if (!run.is_complete()) continue;
+      check_origin(run);
+      if (const auto one = outcome(run, row.metric)) {
+        row.runs.push_back(*one);
+      } else {
+        unscored.push_back(run.folder.string());
+      }
+    }
+    outcomes.push_back(std::move(row));
+  }
+  const ordered_json table = recipes::table_json(outcomes);
+  const std::string markdown = recipes::table_markdown(table);
+  fs::create_directories(options.out);
+  train::write_json(options.out / "table.json", {{"rows", table}});
+  write_text(options.out / "table.md", markdown);
+  options.json.write({{"rows", table}});
+  if (!options.json.takes_stdout()) fmt::print("{}", markdown);
+  if (!unscored.empty()) {
+    fmt::print(stderr, "not in the table, as they have no score: run scripts/score {}\n",
+               core::join(unscored, " "));
+  }
+}
+
+void check(Options& options) {
+  if (options.out.empty()) {
+    throw core::UsageError(
+        "[reproduce] --out is missing; give the folder that the runs are kept in");
+  }
+  if (options.seeds.value_or(1) < 1) {
+    throw core::UsageError("[reproduce] --seeds is out of range; give 1 or more");
+  }
+  if (options.place.threads.value_or(1) < 1) {
+    throw core::UsageError("[reproduce] --threads is out of range; give 1 or more");
+  }
+  options.place.device = core::parse_device(options.device);
+  options.json.check();
+}
+
+int run(Options& options) {
+  if (options.list) {
+    print_list();
+    return 0;
+  }
+  check(options);
+  const std::vector<recipes::Recipe> rows = wanted_rows(options.rows);
+  const std::atomic<bool>& stop = catch_interrupts();
+  train::Processes processes(kDeadline);
+  if (processes.size() > 1) {
+    throw core::UsageError("[reproduce] the runs take one process: leave out mpirun and torchrun");
+  }
+  int failures = 0;
+  for (const recipes::Recipe& recipe : rows) {
+    for (const Run& run : runs_of(recipe, options)) {
+      if (run.is_begun()) check_origin(run);
+      try {
+        if (!run.is_complete() && !carry_out(run, options, processes, stop)) {
+          fmt::print(stderr, "interrupted in {} seed {}; the same command goes on from here\n",
+                     recipe.name, run.seed);
+          return kInterrupted;
+        }
+      } catch (const core::CheckError& error) {
+        // The row has failed: the others are none the worse for it.
+        fmt::print(stderr, "{} seed {}: {}\n", recipe.name, run.seed, error.what());
+        ++failures;
+        continue;
+      }
+      const bool apart = train::tasks::recipe(recipe.request.task).scored_apart;
+      if (apart && !options.score.empty() && !fs::exists(run.folder / "score.json")) {
+        score(run, options.score);
+      }
+    }
+  }
+  report(rows, options);
+  return failures > 0 ? kFailure : 0;
+}
+
+void add_options(CLI::App& command, Options& options) {
+  command.add_option("ROW", options.rows, "Names of recipes, or files (all)")->type_name("");
+  const auto add = [&](const char* name, auto& target, const char* help, const char* type) {
+    command.add_option(name, target, help)->type_name(type);
+  };
+  command.add_flag("--list", options.list, "Show what recipes there are, and nothing else");
+  add("--out", options.out, "The folder of the runs and the table", "DIR");
+  add("--data", options.data, "The folder of the data", "DIR");
+  add("--seeds", options.seeds, "Only so many of each recipe's seeds (all)", "N");
+  add("--score", options.score, "What scores translations: a program that is given a run's folder",
+      "PROGRAM");
+  add("--threads", options.place.threads,
+      "Learners that a process has compute at once (its processors; 4 on a GPU)", "T");
+  add("--device", options.device, "Where to compute: cpu, cuda or cuda:1 (cpu)", "DEVICE");
+  options.json.add_to(command);
+}
+
+}  // namespace
+
+Command add_reproduce(CLI::App& program) {
+  CLI::App* const command = program.add_subcommand(
+      "reproduce", "Run recipes, and compare each with its baseline over paired seeds");
+  const auto options = std::make_shared<Options>();
+  add_options(*command, *options);
+  command->footer(kFooter);
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace cli

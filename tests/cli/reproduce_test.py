@@ -1,0 +1,131 @@
+"""Recipes, and what `scalecom reproduce` makes of them."""
+
+import json
+import signal
+import stat
+
+from program import (checkpoints, expect_ok, expect_refused, expect_same_run, result, run, run_tests,
+                     start, wait_for)
+from task_data import write_text_pairs
+
+
+def write_recipe(folder, name, **keys):
+    recipe = {"version": 1, "about": "for a test", "task": "synthetic", "learners": 2,
+              "method": "dense", "epochs": 1, "seeds": [1, 2]} | keys
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({key: value for key, value in recipe.items() if value is not None}))
+    return path
+
+
+def reproduce(folder, *rows, **more):
+    return run("reproduce", *rows, "--out", folder / "out", *more.pop("options", ()), **more)
+
+
+def table(folder):
+    return {row["recipe"]: row for row in json.loads((folder / "out" / "table.json").read_text())["rows"]}
+
+
+def test_there_is_a_list(folder):
+    listed = expect_ok(run("reproduce", "--list")).stdout.splitlines()
+    names = [line.split()[0] for line in listed]
+    assert names == sorted(names) and len(names) > 40
+    for name in ("cifar10-resnet34-32x", "cifar10-resnet18-32x-random", "multi30k-64x-rate115", "fsdd-4x"):
+        assert name in names, name
+
+
+def test_a_recipe_is_a_run_and_options_overrule_it(folder):
+    recipe = write_recipe(folder, "mine", learners=3, method="scalecom,rate=20", batch=8,
+                          learning_rate=0.03, learning_rate_warmup=0.3, momentum="masked", seeds=[7])
+    expect_ok(run("train", "--recipe", recipe, "--steps", 5, "--out", folder / "a"))
+    config = json.loads((folder / "a" / "config.json").read_text())
+    assert (config["learners"], config["batch"], config["seed"], config["steps"]) == (3, 8, 7, 5)
+    assert config["learning_rate"] == 0.03 and config["learning_rate_warmup"] == 0.3
+    assert config["masked_momentum"] is True and config["recipe"] == "mine@1"
+    expect_ok(run("train", "--recipe", recipe, "--steps", 5, "--learners", 2, "--method", "dense", "--seed",
+                  3, "--momentum", "plain", "--lr", 0.5, "--out", folder / "b"))
+    config = json.loads((folder / "b" / "config.json").read_text())
+    assert (config["learners"], config["method"], config["seed"]) == (2, "dense", 3)
+    assert config["learning_rate"] == 0.5 and config["masked_momentum"] is False
+    # The same as without a recipe.
+    expect_ok(run("train", "--task", "synthetic", "--learners", 3, "--method", "scalecom,rate=20", "--batch",
+                  8, "--lr", 0.03, "--lr-warmup", 0.3, "--momentum", "masked", "--seed", 7, "--steps", 5,
+                  "--out", folder / "c"))
+    expect_same_run(folder / "a", folder / "c")
+
+
+def test_what_is_no_recipe(folder):
+    out = ("--out", folder / "out")
+    expect_refused(run("train", "--recipe", "imagenet", *out), "imagenet", "cifar10-resnet18-32x")
+    expect_refused(run("reproduce", "imagenet", *out), "imagenet", "cifar10-resnet18-32x")
+    odd = write_recipe(folder, "odd", colour="red")
+    expect_refused(run("train", "--recipe", odd, *out), "'colour'", "learning_rate_warmup")
+    expect_refused(reproduce(folder, write_recipe(folder, "no", method=None)), "no.json", "method")
+    expect_refused(run("reproduce", odd), "--out")
+    expect_refused(reproduce(folder, write_recipe(folder, "fine"), options=("--seeds", 0)), "--seeds")
+    assert not (folder / "out").exists()
+
+
+def test_rows_are_compared_over_paired_seeds(folder):
+    write_recipe(folder, "plain")
+    sparse = write_recipe(folder, "sparse", method="scalecom,rate=20,beta=0.3", baseline="plain")
+    done = expect_ok(reproduce(folder, sparse, options=("--json", folder / "table.json")))
+    rows = table(folder)
+    assert list(rows) == ["plain", "sparse"]
+    assert json.loads((folder / "table.json").read_text())["rows"][1] == rows["sparse"]
+    values = {name: [result(folder / "out" / name / f"seed-{seed}")["value"] for seed in (1, 2)]
+              for name in rows}
+    for name, row in rows.items():
+        assert [run["value"] for run in row["runs"]] == values[name]
+    first, second = (values["sparse"][i] - values["plain"][i] for i in range(2))
+    difference = rows["sparse"]["difference"]
+    assert difference["pairs"] == 2 and abs(difference["mean"] - (first + second) / 2) < 1e-9
+    assert abs(difference["half_width_95"] - 12.706 * abs(first - second) / 2) < 1e-9
+    assert rows["sparse"]["effective_rate"] > 3 and rows["plain"]["difference"] is None
+    assert (folder / "out" / "table.md").read_text() in done.stdout
+    assert "| sparse | 2 | `scalecom,rate=20,beta=0.3` |" in done.stdout
+
+
+def test_complete_runs_are_skipped_and_others_taken_up(folder):
+    recipe = write_recipe(folder, "long", epochs=30, seeds=[1])
+    expect_ok(run("train", "--recipe", recipe, "--out", folder / "straight"))
+    process = start("reproduce", recipe, "--out", folder / "out")
+    place = folder / "out" / "long" / "seed-1"
+    wait_for(lambda: checkpoints(place), "a checkpoint")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130 and "the same command goes on" in errors, errors
+    expect_ok(reproduce(folder, recipe))
+    expect_same_run(folder / "straight", place)
+    before = (place / "result.json").stat().st_mtime_ns
+    expect_ok(reproduce(folder, recipe))
+    assert (place / "result.json").stat().st_mtime_ns == before
+    write_recipe(folder, "long", epochs=30, seeds=[1], version=2)
+    expect_refused(reproduce(folder, recipe), "long@1", "long@2")
+
+
+def test_a_row_that_fails_does_not_stop_the_others(folder):
+    bad = write_recipe(folder, "bad", learning_rate=1e30, seeds=[1])
+    good = write_recipe(folder, "good", seeds=[1])
+    done = reproduce(folder, bad, good)
+    assert done.returncode == 1 and "bad seed 1" in done.stderr and "diverged" in done.stderr, done.stderr
+    assert list(table(folder)) == ["good"]
+
+
+def test_translations_are_scored_apart(folder):
+    write_text_pairs(folder / "data")
+    recipe = write_recipe(folder, "text", task="multi30k,size=small", batch=8, seeds=[1])
+    options = ("--data", folder / "data")
+    done = expect_ok(reproduce(folder, recipe, options=options))
+    place = folder / "out" / "text" / "seed-1"
+    assert f"scripts/score {place}" in done.stderr and table(folder) == {}
+    scorer = folder / "scorer"
+    scorer.write_text('#!/bin/sh\necho \'{"metric": "BLEU", "value": 12.5}\' > "$1/score.json"\n')
+    scorer.chmod(scorer.stat().st_mode | stat.S_IXUSR)
+    expect_ok(reproduce(folder, recipe, options=(*options, "--score", scorer)))
+    assert table(folder)["text"]["metric"] == "BLEU" and table(folder)["text"]["mean"] == 12.5
+    (place / "score.json").unlink()
+    expect_refused(reproduce(folder, recipe, options=(*options, "--score", "/bin/false")), "--score")
+
+
+if __name__ == "__main__":
+    run_tests(globals())
