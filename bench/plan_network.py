@@ -3,7 +3,7 @@
 Hosts are network namespaces whose links have a rate and a distance. Over each such network real
 reductions run under mpirun, and `scalecom plan` says what they should take, from what it can know
 beforehand: the network as `plan --measure` finds it, and what compressing takes on this machine, from
-reductions of as many ranks as threads of one process. Bytes are read from the hosts' network devices and held to the formulas.
+reductions of each rank alone, all of them at once. Bytes are read from the hosts' network devices and held to the formulas.
 
 A reduction over links without any shape shows what the host itself takes. Where that is over a third of
 the measured time, the machine's cores, not the network, decide, and the cell says "host".
@@ -137,16 +137,6 @@ class Validation:
             rows[name] = result["rows"][0] | {"device": result["device"], "elements": elements}
         return rows
 
-    def kernels(self, hosts: int, elements: int) -> dict[str, dict[str, Any]]:
-        """What the methods' own work takes: the same ranks, and no network."""
-        command = [
-            self._program, "bench", "reduce", "--ranks", hosts, "--elements", elements, "--methods",
-            ",".join(METHODS[name] for name in self._methods), "--json", "-",
-        ]
-        environment = dict(os.environ, SCALECOM_THREADS="1")
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True, env=environment)
-        return dict(zip(self._methods, json.loads(done.stdout)["rows"], strict=True))
-
     def planned(
         self, network: Network, elements: int, link: dict[str, Any], kernels: dict[str, dict[str, Any]]
     ) -> dict[str, float]:
@@ -202,7 +192,6 @@ def validate(args: argparse.Namespace) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="plan_network_") as folder:
         validation = Validation(args.program.resolve(), Path(folder), args.methods)
         for hosts in args.hosts:
-            kernels = {elements: validation.kernels(hosts, elements) for elements in args.elements}
             with validation.cluster(Network(None, 0, hosts)) as cluster:
                 unshaped = {
                     elements: validation.reductions(cluster, elements, dict.fromkeys(args.methods, 9))
@@ -215,7 +204,7 @@ def validate(args: argparse.Namespace) -> list[dict[str, Any]]:
                         link = cluster.run("plan", "--measure")["network"]
                         _say(f"{network}: {link['bandwidth'] / 1e6:.2f} MB/s, {1e3 * link['latency']:.3f} ms", args)
                         for elements in args.elements:
-                            planned = validation.planned(network, elements, link, kernels[elements])
+                            planned = validation.planned(network, elements, link, unshaped[elements])
                             rows = validation.reductions(cluster, elements, _repeats(planned, args.seconds))
                             for name, row in rows.items():
                                 host = unshaped[elements][name]["reduce_ms"]

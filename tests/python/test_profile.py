@@ -54,9 +54,10 @@ def test_layers_take_what_they_take(world, tmp_path: Path) -> None:
     assert profile["batch"] == 5 and profile["name"] == "Sequential"
     first, second = profile["layers"]
     assert [tensor["name"] for tensor in first["tensors"]] == ["0.weight"]
-    assert 28 < first["forward_ms"] < 45 and 9 < second["forward_ms"] < 25, profile
-    assert 58 < first["backward_ms"] < 80 and 19 < second["backward_ms"] < 40, profile
-    assert 19 < profile["other_ms"] < 40, profile
+    # Pauses may be longer than asked for, on a busy machine, and never shorter.
+    assert 28 < first["forward_ms"] < 90 and 9 < second["forward_ms"] < 27, profile
+    assert 58 < first["backward_ms"] < 150 and 19 < second["backward_ms"] < 57, profile
+    assert 19 < profile["other_ms"] < 57, profile
 
 
 def _whole_model(rank: int, _size: int, path: str) -> Any:
