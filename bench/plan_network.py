@@ -46,14 +46,18 @@ BURSTS = {"1gbit": "512kb", "10gbit": "4mb"}
 WINDOW = 700
 # Of the measured time, what the host itself may take where the network is the limit.
 HOST_SHARE = 1 / 3
-# Open MPI asks before it sends over 64 KB, and then serves several peers one after the other: half of a link
-# lies idle. Receives are always there before their messages here, so nothing has to be asked.
-EAGER = str(16 << 20)
-MPI_SETTINGS = {
-    "btl": "tcp,self", "btl_tcp_if_include": DEVICE, "oob_tcp_if_include": DEVICE,
-    "btl_tcp_eager_limit": EAGER, "btl_tcp_rndv_eager_limit": EAGER, "btl_tcp_max_send_size": EAGER,
-    "hwloc_base_binding_policy": "none",
-}
+
+
+def mpi_settings(hosts: int) -> dict[str, str]:
+    """Open MPI asks before it sends over 64 KB, and then serves several peers one after the other: half of a
+    link lies idle. Receives are always there before their messages here, so nothing has to be asked."""
+    # The longest message: of the pieces in which long arrays are summed, 32 MiB for all peers together.
+    longest = str((32 << 20) // (hosts - 1) + (1 << 20))
+    return {
+        "btl": "tcp,self", "btl_tcp_if_include": DEVICE, "oob_tcp_if_include": DEVICE,
+        "btl_tcp_eager_limit": longest, "btl_tcp_rndv_eager_limit": longest, "btl_tcp_max_send_size": longest,
+        "hwloc_base_binding_policy": "none",
+    }
 
 
 def why_not() -> str | None:
@@ -87,7 +91,7 @@ class Cluster:
     def run(self, *arguments: object) -> dict[str, Any]:
         """The --json of the program, run at all hosts."""
         output = self._folder / "output.json"
-        settings = [word for pair in MPI_SETTINGS.items() for word in ("--mca", *pair)]
+        settings = [word for pair in mpi_settings(len(self._hosts.names)).items() for word in ("--mca", *pair)]
         command = [
             "mpirun", "--allow-run-as-root", *settings, "--mca", "plm_rsh_agent", str(self._agent),
             "-H", ",".join(f"{name}:1" for name in self._hosts.names), "-x", "SCALECOM_THREADS=1",

@@ -103,11 +103,12 @@ Measured measure(const Options& options, train::Processes& processes) {
   }
   Progress progress;
   Measured measured;
-  measured.hops = plan::measure_hops(*ranks, plan::hop_sizes(), stream, [&](int done, int all) {
-    if (!processes.first()) return;
-    if (done == 1) progress.start(0, all);
-    progress.update(done, "measuring the network");
-  });
+  measured.hops =
+      plan::measure_hops(*ranks, plan::hop_sizes(ranks->size()), stream, [&](int done, int all) {
+        if (!processes.first()) return;
+        if (done == 1) progress.start(0, all);
+        progress.update(done, "measuring the network");
+      });
   progress.clear();
   measured.link = plan::fit_link(measured.hops);
   return measured;

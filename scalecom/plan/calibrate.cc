@@ -125,10 +125,12 @@ Link fit_link(std::span<const HopTime> times) {
   return link;
 }
 
-std::vector<std::int64_t> hop_sizes() {
+std::vector<std::int64_t> hop_sizes(int ranks) {
+  constexpr std::int64_t kLargest = std::int64_t{12} << 20;
+  const std::int64_t largest = std::max<std::int64_t>(1, kLargest / std::max(1, ranks - 1));
   std::vector<std::int64_t> sizes{1};
-  constexpr std::int64_t kLargest = 4 << 20;
-  for (std::int64_t bytes = 64; bytes <= kLargest; bytes *= 4) sizes.push_back(bytes);
+  for (std::int64_t bytes = 64; bytes < largest; bytes *= 4) sizes.push_back(bytes);
+  sizes.push_back(largest);
   return sizes;
 }
 

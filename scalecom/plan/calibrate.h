@@ -22,8 +22,8 @@ struct HopTime {
 /// their own. UsageError for fewer than three times, or times that do not grow with the bytes.
 Link fit_link(std::span<const HopTime> times);
 
-/// What measure_hops() sends unless told.
-std::vector<std::int64_t> hop_sizes();
+/// Messages from a byte up to where a rank sends 12 MiB to all the others together.
+std::vector<std::int64_t> hop_sizes(int ranks);
 
 /// Times the ranks' exchange of messages of these sizes: every rank sends one to every other, as in
 /// each hop of a collective. A message of a byte is a ping. The sizes go up, and end early where

@@ -16,7 +16,7 @@ std::vector<HopTime> times_over(const Link& link, double noise) {
   std::mt19937 random(5);
   std::uniform_real_distribution<double> draw(1 - noise, 1 + noise);
   std::vector<HopTime> times;
-  for (const std::int64_t size : hop_sizes()) {
+  for (const std::int64_t size : hop_sizes(kPeers + 1)) {
     const auto bytes = static_cast<double>(size);
     const double seconds = link.latency_of(bytes) + kPeers * bytes / link.bandwidth;
     times.push_back({bytes, kPeers * bytes, seconds * draw(random)});
@@ -77,7 +77,7 @@ TEST(MeasureHops, EveryRankGetsTheSameTimes) {
 
 TEST(MeasureHops, NeedsTwoRanks) {
   const auto alone = comm::inproc::make_world(1);
-  EXPECT_THROW(measure_hops(*alone.front(), hop_sizes()), core::UsageError);
+  EXPECT_THROW(measure_hops(*alone.front(), hop_sizes(kPeers + 1)), core::UsageError);
 }
 
 }  // namespace
