@@ -81,6 +81,8 @@ int hops(Call call, Algorithm algorithm, int ranks) {
   const bool there_and_back = call == Call::kAllReduce || call == Call::kBroadcast;
   switch (algorithm) {
     case Algorithm::kDirect:
+      // To one other rank alone, both parts of a broadcast go straight.
+      if (call == Call::kBroadcast && ranks == 2) return 1;
       return there_and_back ? 2 : 1;
     case Algorithm::kRing:
       return (call == Call::kAllReduce ? 2 : 1) * (ranks - 1);

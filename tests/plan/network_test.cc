@@ -16,6 +16,8 @@ TEST(Hops, OfEachWayToCarryOutACall) {
   EXPECT_EQ(hops(Call::kAllReduce, Algorithm::kTree, 64), 12);
   EXPECT_EQ(hops(Call::kAllReduce, Algorithm::kTree, 65), 14);
   EXPECT_EQ(hops(Call::kBroadcast, Algorithm::kDirect, 5), 2);
+  EXPECT_EQ(hops(Call::kBroadcast, Algorithm::kDirect, 2), 1);
+  EXPECT_EQ(hops(Call::kAllReduce, Algorithm::kDirect, 2), 2);
   EXPECT_EQ(hops(Call::kAllGather, Algorithm::kDirect, 5), 1);
   EXPECT_EQ(hops(Call::kAllGather, Algorithm::kRing, 5), 4);
   EXPECT_EQ(hops(Call::kSendReceive, Algorithm::kRing, 5), 1);
