@@ -1,7 +1,7 @@
 """Plans: what they say, for people and machines, and the mistakes that can be made with them."""
 
 import json
-import time
+import resource
 
 from program import MPIRUN, PROGRAM, expect_job_refused, expect_ok, expect_refused, mpirun, run, run_tests
 
@@ -13,6 +13,11 @@ ROW = ("method", "workers", "batch", "step_ms", "compute_ms", "compress_ms", "co
 
 def planned(*arguments):
     return json.loads(expect_ok(run(*arguments, "--json", "-")).stdout)
+
+
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def rows_of(*arguments):
@@ -62,9 +67,10 @@ def test_the_papers_figures(folder):
 
 
 def test_sweeps(folder):
-    began = time.monotonic()
+    # Of the processor, which others may use at the same time.
+    began = processor_seconds()
     plan = planned(*RESNET, "--latency", "10us", "--sweep", "workers=8..1024")
-    assert time.monotonic() - began < 2
+    assert processor_seconds() - began < 2
     workers = sorted({row["workers"] for row in plan["rows"]})
     assert workers == [8 << i for i in range(8)], workers
     assert "At workers 1024" in plan["advice"]
