@@ -55,7 +55,7 @@ def test_missing_options(folder):
 
 def test_values_out_of_range(folder):
     out = ("--out", folder / "run")
-    expect_refused(run("train", "--task", "nope", "--method", "dense", *out), "cifar10, fashion-mnist, synthetic")
+    expect_refused(run("train", "--task", "nope", "--method", "dense", *out), "cifar10, fashion-mnist, fsdd, multi30k, synthetic")
     expect_refused(run(*TRAIN, "--learners", 0, *out), "--learners 0", "1 to")
     expect_refused(run(*TRAIN, "--learners", -2, *out), "-2")
     expect_refused(run(*TRAIN, "--learners", "four", *out), "--learners")

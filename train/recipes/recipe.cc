@@ -1,5 +1,6 @@
 #include "train/recipes/recipe.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -86,6 +87,7 @@ void fill(Recipe& recipe, const ordered_json& json) {
 std::vector<std::string> names() {
   std::vector<std::string> names;
   for (const File& file : files()) names.emplace_back(file.name);
+  std::sort(names.begin(), names.end());
   return names;
 }
 
