@@ -234,6 +234,7 @@ int run(Options& options) {
   check(options);
   options.place.device = core::parse_device(options.device);
   options.json.check();
+  options.place.learners = options.learners;
   const std::atomic<bool>& stop = catch_interrupts();
   const auto processes =
       meet(std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.deadline)));
@@ -257,7 +258,11 @@ void add_options(CLI::App& command, Options& options) {
           ", with options, such as scalecom,rate=100,beta=0.1",
       "SPEC");
   add("--out", place.out, "The folder of the run; new or empty", "DIR");
-  add("--learners", options.learners, "How many learners share the work (4)", "N");
+  command
+      .add_option("--learners", options.learners,
+                  "How many learners share the work (4); with --resume, as many as before unless "
+                  "given")
+      ->type_name("N");
   add("--groups", request.groups,
       "Learners of a group: dense inside groups, the method between them (1)", "G");
   add("--epochs", request.epochs, "How often the training set is seen (by the task)", "E");

@@ -63,13 +63,14 @@ void write_standing(const fs::path& folder, const Standing& standing) {
                        {"inside", tally.inside}});
   }
   write_json(folder / kStanding, {{"step", standing.step},
+                                  {"samples", standing.samples},
                                   {"seconds", standing.seconds},
                                   {"loss", standing.loss},
                                   {"losses", standing.losses},
                                   {"traffic", tallies}});
 }
 
-Standing read_standing(const fs::path& folder, int learners) {
+Standing read_standing(const fs::path& folder, std::int64_t batch) {
   const auto json = read_json(folder / kStanding);
   Standing standing;
   try {
@@ -82,13 +83,16 @@ Standing read_standing(const fs::path& folder, int learners) {
                                   tally.value("most", std::int64_t{0}),
                                   tally.value("inside", std::int64_t{0})});
     }
+    // Runs had one number of learners before they said how many samples they have seen.
+    const auto learners = static_cast<std::int64_t>(standing.tallies.size());
+    standing.samples = json.value("samples", standing.step * learners * batch);
   } catch (const nlohmann::json::exception& error) {
     throw core::UsageError(core::concat("[checkpoint] ", (folder / kStanding).string(),
                                         " is damaged: ", error.what()));
   }
-  if (standing.step < 0 || standing.tallies.size() != static_cast<std::size_t>(learners)) {
+  if (standing.step < 0 || standing.samples < 0 || standing.tallies.empty()) {
     throw core::UsageError(core::concat("[checkpoint] ", (folder / kStanding).string(),
-                                        " is not of a run with ", learners, " learners"));
+                                        " is damaged: its figures are out of range"));
   }
   return standing;
 }

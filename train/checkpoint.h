@@ -14,9 +14,10 @@ namespace train {
 
 /// Where a run stands, besides its model and memories.
 struct Standing {
-  std::int64_t step = 0;  ///< steps done
-  double seconds = 0;     ///< that they took
-  double loss = 0;        ///< summed over `losses` steps since the last line of metrics
+  std::int64_t step = 0;     ///< steps done
+  std::int64_t samples = 0;  ///< that they have seen, all learners together
+  double seconds = 0;        ///< that they took
+  double loss = 0;           ///< summed over `losses` steps since the last line of metrics
   std::int64_t losses = 0;
   std::vector<Tally> tallies;  ///< by learner
 };
@@ -32,8 +33,10 @@ void write_memory(const std::filesystem::path& folder, int learner, int learners
                   const scalecom::methods::Method& method,
                   const scalecom::methods::Replica& replica);
 
-/// core::UsageError, naming the file, where one is missing, damaged or not of this run.
-Standing read_standing(const std::filesystem::path& folder, int learners);
+/// core::UsageError, naming the file, where one is missing, damaged or not of this run. The tallies
+/// are those of the learners that wrote it, and a memory is divided anew where they were another
+/// number; `batch` is a learner's.
+Standing read_standing(const std::filesystem::path& folder, std::int64_t batch);
 void read_model(const std::filesystem::path& folder, Replica& replica,
                 const scalecom::core::Stream& stream = {});
 void read_memory(const std::filesystem::path& folder, scalecom::methods::Method& method,

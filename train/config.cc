@@ -85,6 +85,11 @@ Config resolve(const Request& request) {
   return config;
 }
 
+void change_learners(Config& config, int learners) {
+  check_range("--learners", learners, 1, kMostLearners);
+  config.learners = learners;
+}
+
 Optimizer::Options Config::optimizer_options() const {
   return {optimizer, momentum, weight_decay, scalecom::methods::make(spec)->brings_momentum(),
           masked_momentum};

@@ -57,6 +57,10 @@ struct Config {
 /// an unknown task or a method that cannot be.
 Config resolve(const Request& request);
 
+/// Another number of learners, each with the mini-batch it had, and the same learning rate and
+/// steps. core::UsageError for a number that is out of range.
+void change_learners(Config& config, int learners);
+
 /// Its steps, which follow from the size of the training set where epochs are asked for.
 std::int64_t resolve_steps(const Request& request, const Config& config, std::int64_t samples);
 

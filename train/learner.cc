@@ -72,10 +72,15 @@ void Learner::prepare() {
 
 void Learner::restore() {
   if (!job_.checkpoint) return;
-  const Standing standing = read_standing(*job_.checkpoint, job_.config.learners);
+  const Standing standing = read_standing(*job_.checkpoint, job_.config.batch);
   read_memory(*job_.checkpoint, *method_, method_->replica(*control_));
   if (neighbours_->rank() == 0) read_model(*job_.checkpoint, job_.replica, stream_);
-  tally_ = standing.tallies[static_cast<std::size_t>(world_.rank())];
+  auto tallies = standing.tallies;
+  if (tallies.size() != static_cast<std::size_t>(world_.size())) {
+    tallies = divide_anew(tallies, world_.size());
+  }
+  tally_ = tallies[static_cast<std::size_t>(world_.rank())];
+  order_.continue_after(standing.step, standing.samples);
   loss_sum_ = standing.loss;
   loss_count_ = standing.losses;
   seconds_before_ = standing.seconds;
@@ -172,7 +177,7 @@ void Learner::report_metrics() {
   comm::together(*control_, [&] {
     if (!is_first()) return;
     const double epoch =
-        static_cast<double>(done_ * order_.samples_a_step()) / static_cast<double>(task.samples());
+        static_cast<double>(order_.seen_after(done_)) / static_cast<double>(task.samples());
     const ordered_json line{{"step", done_},
                             {"epoch", epoch},
                             {"loss", loss_sum_ / static_cast<double>(loss_count_)},
@@ -199,7 +204,8 @@ void Learner::write_checkpoint() {
     write_memory(folder, world_.rank(), world_.size(), *method_, replica);
     if (!is_first()) return;
     write_model(folder, job_.replica, done_, stream_);
-    write_standing(folder, {done_, seconds(), loss_sum_, loss_count_, tallies});
+    write_standing(folder,
+                   {done_, order_.seen_after(done_), seconds(), loss_sum_, loss_count_, tallies});
   });
   comm::together(*control_, [&] {
     if (is_first()) job_.folder.finish_checkpoint(done_);

@@ -102,8 +102,10 @@ RunFolder RunFolder::create(const fs::path& path, const Config& config) {
     throw core::UsageError(occupied(path, config));
   }
   try {
-    fs::create_directories(path / "checkpoints");
+    // The configuration first: from then on a run that is killed can be resumed.
+    fs::create_directories(path);
     write_json(path / "config.json", to_json(config));
+    fs::create_directories(path / "checkpoints");
   } catch (const fs::filesystem_error& failure) {
     throw core::UsageError(core::concat("[train] ", path.string(), " cannot be written: ",
                                         failure.code().message(), "; choose another --out"));
@@ -125,6 +127,13 @@ RunFolder RunFolder::open(const fs::path& path) {
   } catch (const core::UsageError& error) {
     throw core::UsageError(core::concat("[run] ", file.string(), " is damaged: ", error.what()));
   }
+}
+
+void RunFolder::change_learners(int learners) {
+  Config changed = config_;
+  changed.learners = learners;
+  write_json(path_ / "config.json", to_json(changed));
+  config_ = changed;
 }
 
 bool RunFolder::is_complete() const {

@@ -29,6 +29,9 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   const Config& config() const { return config_; }
 
+  /// Another number of learners goes on with it.
+  void change_learners(int learners);
+
   bool is_complete() const;
   /// core::UsageError where it is damaged.
   nlohmann::ordered_json result() const;

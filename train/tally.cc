@@ -14,6 +14,20 @@ void Tally::add(const scalecom::comm::Traffic& traffic, bool typical,
   most = std::max(most, traffic.sent + traffic.received);
 }
 
+std::vector<Tally> divide_anew(std::span<const Tally> tallies, int ranks) {
+  Tally each;
+  for (const Tally& tally : tallies) {
+    each.sent += tally.sent;
+    each.counted += tally.counted;
+    each.steps += tally.steps;
+    each.inside += tally.inside;
+    each.most = std::max(each.most, tally.most);
+  }
+  const auto former = static_cast<std::int64_t>(tallies.size());
+  for (std::int64_t* sum : {&each.sent, &each.counted, &each.steps, &each.inside}) *sum /= former;
+  return std::vector<Tally>(static_cast<std::size_t>(ranks), each);
+}
+
 double bytes_per_rank(std::span<const Tally> tallies) {
   double sent = 0;
   for (const Tally& tally : tallies) sent += static_cast<double>(tally.sent);

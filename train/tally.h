@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "scalecom/comm/traffic.h"
 
@@ -20,6 +21,9 @@ struct Tally {
   void add(const scalecom::comm::Traffic& traffic, bool typical,
            const scalecom::comm::Traffic& inside_group = {});
 };
+
+/// For another number of ranks: each gets the mean, and the most that any had.
+std::vector<Tally> divide_anew(std::span<const Tally> tallies, int ranks);
 
 /// Bytes that one rank sent, averaged over ranks.
 double bytes_per_rank(std::span<const Tally> tallies);

@@ -77,6 +77,7 @@ Prepared prepare(const Request& request, const Place& place, const Processes& pr
   if (place.resume) {
     ready.folder = RunFolder::open(*place.resume);
     ready.config = ready.folder->config();
+    if (place.learners) change_learners(ready.config, *place.learners);
     ready.checkpoint = ready.folder->last_checkpoint();
     check_division(ready.config, processes);
     if (!ready.folder->is_complete()) {
@@ -111,6 +112,9 @@ RunFolder open_folder(Prepared& ready, const Place& place, Processes& processes)
   comm::together(processes.between(), [&] {
     if (!processes.first()) return;
     if (!ready.folder) ready.folder = RunFolder::create(place.out, ready.config);
+    if (ready.folder->config().learners != ready.config.learners) {
+      ready.folder->change_learners(ready.config.learners);
+    }
     ready.folder->forget_metrics_after(ready.checkpoint ? ready.checkpoint->step : 0);
   });
   comm::together(processes.between(), [&] {

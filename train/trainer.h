@@ -13,13 +13,15 @@
 
 namespace train {
 
-/// Where a run is kept, and how it is run: what its result does not depend on.
+/// Where a run is kept, and how it is run: but for a change of learners, what its result does not
+/// depend on.
 struct Place {
   std::filesystem::path out;                     ///< of a new run
   std::optional<std::filesystem::path> resume;   ///< a run to go on with, instead
   std::optional<std::int64_t> checkpoint_every;  ///< steps; nothing for each epoch
   std::optional<int> threads;                    ///< learners that a process has compute at once
   scalecom::core::Device device = {};            ///< where they do
+  std::optional<int> learners = {};  ///< that go on with a run; nothing for as many as it had
 };
 
 struct Ending {

@@ -6,7 +6,7 @@ import signal
 import time
 
 from program import (MPIRUN, PROGRAM, checkpoints, expect_job_refused, expect_ok, expect_same_run,
-                     mpirun, run, run_tests, start, wait_for, write_cifar10)
+                     mpirun, result, run, run_tests, start, wait_for, write_cifar10)
 
 SCALECOM = "scalecom,rate=20,beta=0.1,warmup=10"
 
@@ -56,6 +56,26 @@ def test_a_run_may_be_resumed_with_another_division(folder):
     expect_same_run(folder / "straight", out)
 
 
+def test_a_run_may_be_resumed_with_another_number_of_learners(folder):
+    """Every third of it with as many learners as processes."""
+    out = folder / "run"
+    expect_ok(run(*train(folder / "straight", "--steps", 600)[1:]))
+    for processes, command in ((4, train(out, "--steps", 600)), (3, (PROGRAM, "train", "--resume", out)),
+                               (8, (PROGRAM, "train", "--resume", out))):
+        process = start(*command, "--learners", processes, "--checkpoint-every", 10,
+                        program=(MPIRUN, "--oversubscribe", "-n", str(processes)))
+        if processes != 8:
+            aim = 200 if processes == 4 else 400
+            wait_for(lambda: any(int(c.name[5:]) >= aim for c in checkpoints(out)), "a checkpoint")
+            process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+        assert (process.returncode == 0) == (processes == 8), errors
+    ended = result(out)
+    assert ended["learners"] == 8 and ended["steps"] == 600
+    assert ended["value"] > result(folder / "straight")["value"] - 2, ended
+    expect_job_refused(mpirun((2, PROGRAM, "train", "--resume", out, "--learners", 0)), "--learners 0")
+
+
 def test_a_signal_to_one_process_stops_all_after_the_same_step(folder):
     out = folder / "stopped"
     script = f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo $$ > {folder}/pid; exec "$@"'
@@ -94,7 +114,7 @@ def test_a_peer_that_never_arrives(folder):
     began = time.monotonic()
     done = mpirun((1, *train(folder / "run", "--deadline", 1)), (1, "sleep", 100))
     expect_job_refused(done, "--deadline", status=1)
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 10
 
 
 def test_a_peer_that_is_late_but_in_time(folder):

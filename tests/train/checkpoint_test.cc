@@ -26,17 +26,30 @@ std::unique_ptr<Replica> make_replica(Optimizer::Kind optimizer = Optimizer::Kin
 
 TEST(CheckpointTest, StandingComesBackToTheBit) {
   const Folder folder;
-  const Standing standing{123, 4.56789012345678, 1.0 / 3, 17, {{1, 2, 3}, {4, 5, 6}}};
+  const Standing standing{123, 7890, 4.56789012345678, 1.0 / 3, 17, {{1, 2, 3}, {4, 5, 6}}};
   write_standing(folder / "", standing);
-  const Standing back = read_standing(folder / "", 2);
+  const Standing back = read_standing(folder / "", 16);
   EXPECT_EQ(back.step, standing.step);
+  EXPECT_EQ(back.samples, standing.samples);
   EXPECT_EQ(back.seconds, standing.seconds);
   EXPECT_EQ(back.loss, standing.loss);
   EXPECT_EQ(back.losses, standing.losses);
   EXPECT_EQ(back.tallies[1].counted, 5);
-  EXPECT_THROW(read_standing(folder / "", 3), core::UsageError);
   std::ofstream(folder / "standing.json") << "{\"step\": 1";
-  EXPECT_THROW(read_standing(folder / "", 2), core::UsageError);
+  EXPECT_THROW(read_standing(folder / "", 16), core::UsageError);
+}
+
+// As they were written when a run could not change its learners.
+TEST(CheckpointTest, AStandingWithoutSamplesHasThoseOfItsLearners) {
+  const Folder folder;
+  const char* const tally = R"({"sent": 1, "counted": 1, "steps": 1})";
+  std::ofstream(folder / "standing.json")
+      << R"({"step": 10, "seconds": 1, "loss": 0, "losses": 0, "traffic": [)" << tally << ", "
+      << tally << "]}";
+  EXPECT_EQ(read_standing(folder / "", 16).samples, 10 * 2 * 16);
+  std::ofstream(folder / "standing.json")
+      << R"({"step": 10, "seconds": 1, "loss": 0, "losses": 0, "traffic": []})";
+  EXPECT_THROW(read_standing(folder / "", 16), core::UsageError);
 }
 
 TEST(CheckpointTest, ModelComesBackToTheBit) {

@@ -30,6 +30,16 @@ TEST(TallyTest, TheBusiestRankIsThatOfAnyStep) {
   EXPECT_EQ(max_rank_bytes(std::vector<Tally>{{100, 0, 0, 0}}), std::nullopt);
 }
 
+TEST(TallyTest, OtherRanksKeepTheMean) {
+  const std::vector<Tally> tallies{{100, 30, 2, 70, 8}, {300, 50, 2, 90, 4}};
+  const auto divided = divide_anew(tallies, 3);
+  ASSERT_EQ(divided.size(), 3U);
+  EXPECT_EQ(bytes_per_rank(divided), bytes_per_rank(tallies));
+  EXPECT_EQ(bytes_per_rank_step(divided), bytes_per_rank_step(tallies));
+  EXPECT_EQ(inside_bytes_per_rank_step(divided), inside_bytes_per_rank_step(tallies));
+  EXPECT_EQ(max_rank_bytes(divided), 90);
+}
+
 // 2(n-1)/n of the payload where it can be divided evenly, and nothing for one rank.
 TEST(TallyTest, KnowsWhatDenseCosts) {
   EXPECT_EQ(dense_bytes_per_rank_step(1000, 1), 0);

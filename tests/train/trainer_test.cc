@@ -113,6 +113,45 @@ TEST_P(TrainerTest, GoesOnFromTheLastCheckpointAfterACrash) {
   expect_same(folder_ / "straight", folder_ / "crashed");
 }
 
+TEST_P(TrainerTest, AnotherNumberOfLearnersGoesOn) {
+  Stopper first(13);
+  run(request(GetParam()), {folder_ / "run", {}, {}, {}}, first);
+  Stopper second(30);
+  Place place{{}, folder_ / "run", {}, {}};
+  place.learners = 3;
+  EXPECT_EQ(run({}, place, second).done, 31);
+  EXPECT_EQ(second.started, 14);
+  EXPECT_EQ(RunFolder::open(folder_ / "run").config().learners, 3);
+  place.learners = 8;
+  Stopper last;
+  EXPECT_TRUE(run({}, place, last).is_complete());
+  const RunFolder ended = RunFolder::open(folder_ / "run");
+  EXPECT_EQ(ended.result()["learners"], 8);
+  const double samples = 16 * (14 * 4 + 17 * 3 + 39 * 8);
+  EXPECT_EQ(ended.metrics().back()["epoch"], samples / 2048);
+}
+
+// Who does not say how many learners gets those that the run had last.
+TEST_P(TrainerTest, AChangeOfLearnersStays) {
+  Stopper first(13);
+  run(request(GetParam()), {folder_ / "run", {}, {}, {}}, first);
+  fs::copy(folder_ / "run", folder_ / "crashed", fs::copy_options::recursive);
+  Place place{{}, folder_ / "run", {}, {}};
+  place.learners = 3;
+  Stopper second;
+  EXPECT_TRUE(run({}, place, second).is_complete());
+
+  // A crash before the first checkpoint of the three.
+  place.resume = folder_ / "crashed";
+  Stopper third(15);
+  run({}, place, third);
+  fs::remove_all(RunFolder::open(folder_ / "crashed").last_checkpoint()->path);
+  Stopper last;
+  EXPECT_TRUE(run({}, {{}, folder_ / "crashed", {}, {}}, last).is_complete());
+  EXPECT_EQ(last.started, 14);
+  expect_same(folder_ / "run", folder_ / "crashed");
+}
+
 TEST_P(TrainerTest, ThreadsDoNotChangeAnything) {
   Stopper stopper;
   run(request(GetParam()), {folder_ / "one", {}, {}, 1}, stopper);

@@ -50,7 +50,7 @@ std::int64_t Order::sample(std::int64_t position) const {
 }
 
 void Order::batch(int learner, std::int64_t step, std::span<std::int64_t> out) const {
-  std::int64_t position = step * samples_a_step() + learner * batch_;
+  std::int64_t position = seen_after(step) + learner * batch_;
   for (std::int64_t& entry : out) entry = sample(position++);
 }
 

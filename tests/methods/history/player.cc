@@ -191,7 +191,8 @@ class Player {
   void restore(std::mt19937& random) {
     const auto groups = static_cast<unsigned>(world_.size() / group_);
     const int count = (1 + static_cast<int>(random() % groups)) * group_;
-    if (world_.rank() == 0) std::filesystem::remove_all(folder_);
+    std::error_code ignored;  // another process may be at the same
+    if (world_.rank() == 0) std::filesystem::remove_all(folder_, ignored);
     world_.barrier();
     if (ranks_ != nullptr) state::save_method(folder_, *method_, *ranks_);
     world_.barrier();

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace train::data {
@@ -75,6 +77,26 @@ TEST(OrderTest, CountsEpochs) {
   EXPECT_EQ(order.epochs_after(2), 0);
   EXPECT_EQ(order.epochs_after(3), 1);
   EXPECT_EQ(order.epochs_after(5), 2);
+}
+
+// 4 learners, then 3, then 8: an epoch still has every sample once.
+TEST(OrderTest, OtherLearnersGoOnWhereTheyFindIt) {
+  std::multiset<std::int64_t> seen;
+  std::int64_t steps = 0;
+  std::int64_t samples = 0;
+  for (const auto& [learners, until] : {std::pair{4, 3}, {3, 7}, {8, 14}}) {
+    Order order(3, 200, learners, 2);
+    order.continue_after(steps, samples);
+    for (; steps < until; ++steps) {
+      for (int learner = 0; learner < learners; ++learner) {
+        for (const std::int64_t sample : batch(order, learner, steps, 2)) seen.insert(sample);
+      }
+    }
+    samples = order.seen_after(steps);
+  }
+  EXPECT_EQ(samples, 3 * 8 + 4 * 6 + 7 * 16);
+  EXPECT_EQ(seen.size(), 160U);
+  EXPECT_EQ(std::set(seen.begin(), seen.end()).size(), 160U);
 }
 
 }  // namespace
