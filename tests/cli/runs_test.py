@@ -6,6 +6,7 @@ import pty
 import random
 import signal
 import subprocess
+import time
 
 from program import (PROGRAM, checkpoints, environment, expect_ok, expect_refused, expect_same_run,
                      result, run, run_tests, start, wait_for)
@@ -66,8 +67,9 @@ def test_a_signal_that_is_passed_on_as_well_is_one(folder):
     out = folder / "run"
     process = start(*train(out, 100000, "--checkpoint-every", 20))
     wait_for(lambda: checkpoints(out), "a checkpoint")
-    process.send_signal(signal.SIGTERM)
-    process.send_signal(signal.SIGINT)
+    for _ in range(20):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.001)
     _, errors = process.communicate()
     assert process.returncode == 130 and "--resume" in errors, (process.returncode, errors)
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import itertools
 import json
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,12 +28,11 @@ from pathlib import Path
 
 import report
 from job import environment, wait_for
-from kinds import KINDS, PATIENCE, Outcome, Site
+from kinds import GRACE, KINDS, PATIENCE, Outcome, Site
 from launchers import LAUNCHERS, RANKS, STEPS, TRAIN, Launcher, Training
 from shaped_network import ShapedHosts
 
 DISK = "6m"
-PREFIX = "sc-fault-"  # of the hosts' names
 # Points of accuracy by which runs may differ whose buckets are cut anew.
 NOISE = 1.0
 
@@ -49,8 +50,8 @@ def _small_disk(folder: Path) -> Iterator[Path | None]:
             subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def _missing(launcher: Launcher) -> str:
-    """Why it cannot be used here; nothing where it can."""
+def _missing(launcher: Launcher, prefix: str) -> str:
+    """Why it cannot be used here; nothing where it can. Hosts' names begin with `prefix`."""
     if launcher.engine == "mpirun" and shutil.which("mpirun") is None:
         return "mpirun is not installed"
     for package in ["torch"] * (launcher.engine == "torchrun") + ["scalecom"] * launcher.script:
@@ -58,7 +59,7 @@ def _missing(launcher: Launcher) -> str:
             return f"{sys.executable} has no package {package}"
     if launcher.hosts:
         try:
-            with ShapedHosts(1, None, prefix=PREFIX):
+            with ShapedHosts(1, None, prefix):
                 pass
         except OSError as error:
             return str(error)
@@ -69,6 +70,7 @@ class Driver:
     def __init__(self, args: argparse.Namespace, folder: Path) -> None:
         self.args = args
         self.folder = folder
+        self.hosts_prefix = f"sc-fault-{args.network}"
         self.log = args.log / "log.jsonl"
         if args.anew:
             shutil.rmtree(args.log, ignore_errors=True)
@@ -79,7 +81,7 @@ class Driver:
     def _may_use(self, launcher: Launcher) -> bool:
         if self.args.only and not any(launcher.name == name for name in self.args.only):
             return False
-        missing = _missing(launcher)
+        missing = _missing(launcher, self.hosts_prefix)
         if missing:
             print(f"left out: {launcher.name}: {missing}")
         return not missing
@@ -94,18 +96,21 @@ class Driver:
         print(" ".join(f"{k}={v}" for k, v in line.items() if v not in (None, "")), flush=True)
 
     def drive(self) -> None:
-        number = max((line["run"] + 1 for line in self.lines if "value" in line), default=0)
-        self.lines = [line for line in self.lines if line["run"] < number]
-        while self.launchers and self.met() < self.args.faults:
-            self.one_run(number)
-            number += 1
+        complete = {line["run"] for line in self.lines if "value" in line}
+        self.lines = [line for line in self.lines if line["run"] in complete]
+        self.log.write_text("".join(json.dumps(line) + "\n" for line in self.lines))
+        for number in itertools.count():
+            if self.met() >= self.args.faults or not self.launchers:
+                break
+            if number not in complete:
+                self.one_run(number)
 
     def one_run(self, number: int) -> None:
         """Its faults, then its end."""
         chance = random.Random(f"{self.args.seed}-{number}")
         launcher = self.launchers[number % len(self.launchers)]
         with contextlib.ExitStack() as stack:
-            hosts = stack.enter_context(ShapedHosts(RANKS, None, prefix=PREFIX)) if launcher.hosts else None
+            hosts = stack.enter_context(ShapedHosts(RANKS, None, self.hosts_prefix)) if launcher.hosts else None
             folder = self.folder / f"run{number}"
             disk = stack.enter_context(_small_disk(folder / "disk"))
             kinds = self.kinds(chance, hosts, disk)
@@ -152,6 +157,7 @@ class Driver:
             if not job.finish(PATIENCE) and not outcome.wrong:
                 outcome.wrong = "the launcher hangs"
             launcher_seconds = time.monotonic() - began
+            wait_for(lambda: not job.left_over(), GRACE)
             left = job.left_over()
             if left and not outcome.wrong:
                 outcome.wrong = f"left over: {left}"
@@ -219,11 +225,15 @@ def main() -> None:
     parser.add_argument("--a-run", type=int, default=5, choices=range(1, 6), metavar="N", help="faults a run (5)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--log", type=Path, required=True, help="a folder")
+    parser.add_argument("--network", default="a", metavar="LETTER", help="another one for each of these at once (a)")
     parser.add_argument("--anew", action="store_true", help="forget what the log holds")
     parser.add_argument("--only", action="append", choices=[launcher.name for launcher in LAUNCHERS],
                         metavar="LAUNCHER", help="use only these")
     args = parser.parse_args()
     args.program = str(Path(args.program).resolve())
+    # Whoever ends this gets hosts and disks taken down.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="scalecom_faults_") as folder:
         driver = Driver(args, Path(folder))

@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("program", help="the scalecom program")
     parser.add_argument("--task", default="fashion-mnist", help="for mpirun (fashion-mnist)")
     parser.add_argument("--steps", type=int, default=1800, help="for mpirun (1800)")
-    parser.add_argument("--script-steps", type=int, default=3000, help="for torchrun (3000)")
+    parser.add_argument("--script-steps", type=int, default=900, help="for torchrun (900)")
     parser.add_argument("--only", choices=["mpirun", "torchrun"])
     args = parser.parse_args()
     began = time.monotonic()

@@ -17,6 +17,8 @@ from shaped_network import ShapedHosts
 
 # What a rank may take beyond the deadline until it is gone.
 GRACE = 2.0
+# What a rank that has just been started takes until it waits for anybody.
+STARTING = 3.0
 # Of launchers, which find out by themselves that a host is out of reach; against hanging only.
 PATIENCE = 90.0
 
@@ -69,7 +71,7 @@ def _judge(site: Site, began: float, survivors: set[int], seconds: float = DEADL
         outcome.late = outcome.gone = None
     if not survivors <= job.ended.keys():
         outcome.wrong = f"ranks {sorted(survivors - job.ended.keys())} hang"
-    elif max(failed) > began + seconds and not reading:
+    elif max(failed) > began + seconds + STARTING * site.early and not reading:
         outcome.wrong = f"{max(failed) - began - DEADLINE:.1f} s beyond the deadline"
     return outcome
 
@@ -168,7 +170,9 @@ def terminate(site: Site) -> Outcome:
         for launcher in site.job.launchers:
             launcher.terminate()
     everybody = set(range(RANKS))
-    outcome = _judge(site, began, everybody)
+    # Nobody waits for the deadline, but for the end of a step and its checkpoint.
+    outcome = _judge(site, began, everybody, DEADLINE + 10 * GRACE)
+    outcome.late = outcome.gone = None
     outcome.named = 0  # nothing went wrong
     return outcome
 

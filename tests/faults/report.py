@@ -10,8 +10,8 @@ def _table(rows: list[list[str]]) -> str:
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
-def _late(lines: list[dict]) -> str:
-    late = [line["late"] for line in lines if line["late"] is not None]
+def _late(lines: list[dict], early: bool = False) -> str:
+    late = [line["late"] for line in lines if line["late"] is not None and line["early"] == early]
     return f"{max(late):+.2f} s" if late else "-"
 
 
@@ -21,13 +21,14 @@ def summary(lines: list[dict]) -> str:
     by_kind = defaultdict(list)
     for line in faults:
         by_kind[line["kind"]].append(line)
-    rows = [["fault", "times", "while starting", "survivors", "named the operation", "last gone, after the deadline", "wrong"]]
+    rows = [["fault", "times", "while starting", "survivors", "named the operation", "last, after the deadline",
+             "while starting", "wrong"]]
     for kind, those in sorted(by_kind.items()):
         rows.append([kind, str(len(those)), str(sum(line["early"] for line in those)),
                      str(sum(line["survivors"] for line in those)), str(sum(line["named"] for line in those)),
-                     _late(those), str(sum(bool(line["wrong"]) for line in those))])
+                     _late(those), _late(those, early=True), str(sum(bool(line["wrong"]) for line in those))])
     text = _table(rows)
-    rows = [["launcher", "faults", "runs", "with the same bits", "last gone, after the deadline", "wrong"]]
+    rows = [["launcher", "faults", "runs", "with the same bits", "last, after the deadline", "wrong"]]
     for name in dict.fromkeys(line["launcher"] for line in lines):
         those = [line for line in faults if line["launcher"] == name]
         ends = [line for line in runs if line["launcher"] == name]
@@ -35,5 +36,6 @@ def summary(lines: list[dict]) -> str:
                      _late([line for line in those if line["kind"] in ("kill", "stop", "link")]),
                      str(sum(bool(line["wrong"]) for line in those + ends))])
     text += "\n\n" + _table(rows)
-    wrong = [f"run {line['run']}, {line['launcher']}, {line.get('kind', 'end')}: {line['wrong']}" for line in lines if line["wrong"]]
+    wrong = [f"run {line['run']}, {line['launcher']}, {line.get('kind', 'end')}: {line['wrong']}"
+             for line in lines if line["wrong"]]
     return text + "".join("\n" + line for line in wrong)
