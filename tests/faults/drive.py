@@ -115,7 +115,8 @@ class Driver:
             disk = stack.enter_context(_small_disk(folder / "disk"))
             kinds = self.kinds(chance, hosts, disk)
             training = Training(launcher, self.args.program, folder, hosts)
-            for turn, kind in enumerate(kinds[: min(self.args.a_run, self.args.faults - self.met())]):
+            count = min(self.args.a_run, self.args.faults - self.met())
+            for turn, kind in enumerate(kinds[:count]):
                 after = STEPS * turn // (self.args.a_run + 1)
                 self.one_fault(number, kind, after, training, chance, hosts, disk)
             self.end(number, training)
@@ -202,10 +203,10 @@ class Driver:
 
     def undisturbed(self, launcher: Launcher) -> dict:
         """What comes out where nothing happens; the program needs no launcher for that."""
-        name = "straight-" + "".join(c for c in launcher.name if c.isalpha()) if launcher.script else "straight"
-        out = self.folder / name
+        out = self.folder / f"straight-{'-'.join(launcher.options)}-{launcher.script}"
         if not out.exists():
-            training = Training(Launcher("", "torchrun", script=True, options=launcher.options), "", out, None)
+            plain = Launcher("", "torchrun", script=True, options=launcher.options)
+            training = Training(plain, "", out, None)
             if launcher.script:
                 job = training.start()
                 try:
@@ -219,13 +220,17 @@ class Driver:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("program", help="the scalecom program")
     parser.add_argument("--faults", type=int, default=200)
-    parser.add_argument("--a-run", type=int, default=5, choices=range(1, 6), metavar="N", help="faults a run (5)")
+    parser.add_argument("--a-run", type=int, default=5, choices=range(1, 6), metavar="N",
+                        help="faults a run (5)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--log", type=Path, required=True, help="a folder")
-    parser.add_argument("--network", default="a", metavar="LETTER", help="another one for each of these at once (a)")
+    parser.add_argument("--network", default="a", metavar="LETTER",
+                        help="of the hosts' names; another one for each of several drivers at once (a)")
     parser.add_argument("--anew", action="store_true", help="forget what the log holds")
     parser.add_argument("--only", action="append", choices=[launcher.name for launcher in LAUNCHERS],
                         metavar="LAUNCHER", help="use only these")

@@ -115,7 +115,7 @@ def stop(site: Site) -> Outcome:
     site.job.signal(site.victim, signal.SIGCONT)
     outcome = _judge(site, began, survivors)
     _must_name(site, outcome, survivors)
-    patience = PATIENCE if site.training.launcher.script else DEADLINE + GRACE
+    patience = PATIENCE if site.training.launcher.script else DEADLINE + GRACE + STARTING * site.early
     if not site.job.watch(awake + patience, {site.victim}) and not outcome.wrong:
         outcome.wrong = "the rank that was stopped hangs"
     return outcome
@@ -153,7 +153,9 @@ def disk(site: Site) -> Outcome:
     outcome = _judge(site, first, everybody, GRACE)
     outcome.late = outcome.gone = None
     said = "".join(site.job.said(r) for r in everybody)
-    if not outcome.wrong and not re.search("No space left|cannot be written|file write failed|unexpected pos", said):
+    # The last two are torch.save's words for it.
+    no_room = "No space left|cannot be written|file write failed|unexpected pos"
+    if not outcome.wrong and not re.search(no_room, said):
         outcome.wrong = "nobody said that there is no room"
     os.unlink(ballast)
     return outcome

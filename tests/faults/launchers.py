@@ -50,7 +50,8 @@ LAUNCHERS = [
     Launcher("mpirun, hosts", "mpirun", hosts=True),
     Launcher("mpirun --enable-recovery, hosts", "mpirun", hosts=True, recovers=True),
     Launcher("torchrun, hosts", "torchrun", hosts=True),
-    Launcher("DDP, buckets kept, hosts", "torchrun", hosts=True, script=True, options=("--keep-buckets",)),
+    Launcher("DDP, buckets kept, hosts", "torchrun", hosts=True, script=True,
+             options=("--keep-buckets",)),
 ]
 
 
@@ -120,8 +121,9 @@ class Training:
         port = str(free_port())
         return [
             self._hosts.command(host, [
-                "env", f"GLOO_SOCKET_IFNAME={DEVICE}", *torchrun, "--nnodes", str(RANKS), "--nproc-per-node", "1", "--node-rank", str(host),
-                "--master-addr", self._hosts.addresses[0], "--master-port", port, "--no-python", *command,
+                "env", f"GLOO_SOCKET_IFNAME={DEVICE}", *torchrun, "--nnodes", str(RANKS),
+                "--nproc-per-node", "1", "--node-rank", str(host), "--master-addr",
+                self._hosts.addresses[0], "--master-port", port, "--no-python", *command,
             ])
             for host in range(RANKS)
         ]

@@ -26,6 +26,7 @@ def test_faults(tmp_path: Path) -> None:
 def test_torchrun_starts_the_ranks_anew(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += ["--max-restarts", "1", str(FAULTS / "ddp_train.py"), "--steps", "60", "--keep-buckets"]
+    command += ["--deadline", "60"]
     environment = dict(os.environ, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
 
     def train(name: str, *more: str) -> dict[str, object]:
