@@ -59,7 +59,7 @@ def _missing(launcher: Launcher, prefix: str) -> str:
             return f"{sys.executable} has no package {package}"
     if launcher.hosts:
         try:
-            with ShapedHosts(1, None, prefix):
+            with ShapedHosts(1, None, prefix=prefix):
                 pass
         except OSError as error:
             return str(error)
@@ -110,7 +110,7 @@ class Driver:
         chance = random.Random(f"{self.args.seed}-{number}")
         launcher = self.launchers[number % len(self.launchers)]
         with contextlib.ExitStack() as stack:
-            hosts = stack.enter_context(ShapedHosts(RANKS, None, self.hosts_prefix)) if launcher.hosts else None
+            hosts = stack.enter_context(ShapedHosts(RANKS, None, prefix=self.hosts_prefix)) if launcher.hosts else None
             folder = self.folder / f"run{number}"
             disk = stack.enter_context(_small_disk(folder / "disk"))
             kinds = self.kinds(chance, hosts, disk)
