@@ -70,7 +70,7 @@ TEST(ConfigTest, EpochsBecomeSteps) {
 TEST(ConfigTest, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](Request& r) { r.learners = 0; }),
             "[train] --learners 0 is out of range; give 1 to 1024");
-  EXPECT_NE(error([](Request& r) { r.task = "imagenet"; }).find("fashion-mnist, synthetic"),
+  EXPECT_NE(error([](Request& r) { r.task = "imagenet"; }).find("fashion-mnist, fsdd"),
             std::string::npos);
   EXPECT_NE(error([](Request& r) { r.method = "scalecom,beta=2"; }).find("beta"),
             std::string::npos);
