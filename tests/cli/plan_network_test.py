@@ -20,7 +20,7 @@ def validate(*arguments):
 
 def test_plans_come_true(folder):
     cells = folder / "cells.json"
-    done = validate("--rates", "100mbit", "--delays", "0,20", "--hosts", 2, "--elements", 1000000, "--methods",
+    done = validate("--rates", "100mbit", "--delays", "0,20", "--hosts", 3, "--elements", 1000000, "--methods",
                     "dense,scalecom", "--seconds", 1, "--json", cells)
     assert done.returncode == 0, done.stderr
     rows = json.loads(cells.read_text())
