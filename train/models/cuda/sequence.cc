@@ -74,6 +74,14 @@ class Upload {
   std::size_t next_ = 0;
 };
 
+/// Held by the one lane that computes by other means than a replay. All lanes' backward passes run
+/// on autograd's one thread for the GPU, where cuDNN keeps one state: a lane that used it while
+/// another captured would break the capture.
+std::mutex& computing() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 /// Forward and backward pass over rows of one width, captured.
 struct Graph {
   at::Tensor given;  // the rows and then the noise
@@ -130,7 +138,7 @@ class Lane {
   /// `numbers` takes a pass.
   template <typename Numbers>
   std::vector<float> evaluate(const Rows& rows, const Event& updated, const Numbers& numbers) {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_, computing());
     const c10::cuda::CUDAStreamGuard guard(native_);
     const at::NoGradGuard no_gradient;
     updated.make_wait(stream_);
@@ -167,6 +175,7 @@ class Lane {
   Graph& graph_for(std::int64_t width) {
     std::unique_ptr<Graph>& graph = graphs_[width];
     if (graph) return *graph;
+    const std::lock_guard lock(computing());
     auto made = std::make_unique<Graph>();
     made->given = room(batch_, width);
     for (int i = 0; i < kWarmUps; ++i) differentiate(made->given, width);
