@@ -28,7 +28,7 @@ from pathlib import Path
 
 import report
 from job import environment, wait_for
-from kinds import GRACE, KINDS, PATIENCE, Outcome, Site
+from kinds import KINDS, PATIENCE, Outcome, Site
 from launchers import LAUNCHERS, RANKS, STEPS, TRAIN, Launcher, Training
 from shaped_network import ShapedHosts
 
@@ -140,7 +140,7 @@ class Driver:
         # Mostly while it trains, and sometimes while the ranks still look for one another.
         early = kind != "disk" and chance.random() < 0.15
         step = after + chance.randrange(steps // (2 * self.args.a_run + 2))
-        pause = chance.uniform(0, 1) if early else chance.uniform(0, 0.1)
+        pause = chance.uniform(0, 0.4) if early else chance.uniform(0, 0.1)
         victim = chance.randrange(RANKS)
         before = training.checkpoint()
         job = training.start()
@@ -151,14 +151,15 @@ class Driver:
                     wait_for(lambda: training.checkpoint() > max(step, before) or job.is_over(), PATIENCE)
                 time.sleep(pause)
                 if not job.is_over():
-                    outcome = KINDS[kind](Site(training, job, victim, early, chance, hosts, disk))
+                    site = Site(training, job, victim, early, chance, hosts, disk, self.args.grace)
+                    outcome = KINDS[kind](site)
                 if training.is_complete():
                     outcome = Outcome(missed=True)
             began = time.monotonic()
             if not job.finish(PATIENCE) and not outcome.wrong:
                 outcome.wrong = "the launcher hangs"
             launcher_seconds = time.monotonic() - began
-            wait_for(lambda: not job.left_over(), GRACE)
+            wait_for(lambda: not job.left_over(), 2)
             left = job.left_over()
             if left and not outcome.wrong:
                 outcome.wrong = f"left over: {left}"
@@ -227,6 +228,8 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--a-run", type=int, default=5, choices=range(1, 6), metavar="N",
                         help="faults a run (5)")
+    parser.add_argument("--grace", type=float, default=2, metavar="SECONDS",
+                        help="that a rank may take beyond the deadline (2)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--log", type=Path, required=True, help="a folder")
     parser.add_argument("--network", default="a", metavar="LETTER",

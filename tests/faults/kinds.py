@@ -15,8 +15,6 @@ from job import Job
 from launchers import DEADLINE, RANKS, Training
 from shaped_network import ShapedHosts
 
-# What a rank may take beyond the deadline until it is gone.
-GRACE = 2.0
 # What a rank that has just been started takes until it waits for anybody.
 STARTING = 3.0
 # Of launchers, which find out by themselves that a host is out of reach; against hanging only.
@@ -37,6 +35,7 @@ class Site:
     chance: random.Random
     hosts: ShapedHosts | None
     disk: Path | None  # a file system of its own, with the run on it
+    grace: float  # what a rank may take beyond the deadline until it is gone
 
 
 @dataclass
@@ -57,8 +56,8 @@ def _names(text: str, rank: int) -> bool:
     return any(str(rank) in numbers for numbers in re.findall(r"ranks? (\d+(?:, \d+)*)", text))
 
 
-def _judge(site: Site, began: float, survivors: set[int], seconds: float = DEADLINE + GRACE) -> Outcome:
-    """Waits for the survivors, and sees what they say."""
+def _judge(site: Site, began: float, survivors: set[int], seconds: float = DEADLINE) -> Outcome:
+    """Waits for the survivors, which have `seconds` and the grace, and sees what they say."""
     job = site.job
     job.watch(began + PATIENCE, survivors)
     failed = [job.failed(r) or began for r in survivors]
@@ -71,7 +70,7 @@ def _judge(site: Site, began: float, survivors: set[int], seconds: float = DEADL
         outcome.late = outcome.gone = None
     if not survivors <= job.ended.keys():
         outcome.wrong = f"ranks {sorted(survivors - job.ended.keys())} hang"
-    elif max(failed) > began + seconds + STARTING * site.early and not reading:
+    elif max(failed) > began + seconds + site.grace + STARTING * site.early and not reading:
         outcome.wrong = f"{max(failed) - began - DEADLINE:.1f} s beyond the deadline"
     return outcome
 
@@ -108,14 +107,16 @@ def stop(site: Site) -> Outcome:
     site.job.signal(site.victim, signal.SIGSTOP)
     began = time.monotonic()
     survivors = set(range(RANKS)) - {site.victim}
-    asleep = began + DEADLINE + site.chance.uniform(0.5, GRACE)
+    asleep = began + DEADLINE + site.chance.uniform(0.5, 2)
     site.job.watch(asleep, survivors | {site.victim})
     time.sleep(max(0, asleep - time.monotonic()))
     awake = time.monotonic()
     site.job.signal(site.victim, signal.SIGCONT)
     outcome = _judge(site, began, survivors)
     _must_name(site, outcome, survivors)
-    patience = PATIENCE if site.training.launcher.script else DEADLINE + GRACE + STARTING * site.early
+    patience = DEADLINE + site.grace + STARTING * site.early
+    if site.training.launcher.script:
+        patience = PATIENCE
     if not site.job.watch(awake + patience, {site.victim}) and not outcome.wrong:
         outcome.wrong = "the rank that was stopped hangs"
     return outcome
@@ -150,7 +151,7 @@ def disk(site: Site) -> Outcome:
     # It is met at the next checkpoint, by one rank or several; the others are told.
     site.job.watch(began + PATIENCE, {0})
     first = min(site.job.ended.values(), default=began)
-    outcome = _judge(site, first, everybody, GRACE)
+    outcome = _judge(site, first, everybody, 0)
     outcome.late = outcome.gone = None
     said = "".join(site.job.said(r) for r in everybody)
     # The last two are torch.save's words for it.
@@ -173,7 +174,7 @@ def terminate(site: Site) -> Outcome:
             launcher.terminate()
     everybody = set(range(RANKS))
     # Nobody waits for the deadline, but for the end of a step and its checkpoint.
-    outcome = _judge(site, began, everybody, DEADLINE + 10 * GRACE)
+    outcome = _judge(site, began, everybody, 5 * DEADLINE)
     outcome.late = outcome.gone = None
     outcome.named = 0  # nothing went wrong
     return outcome

@@ -16,7 +16,7 @@ FAULTS = Path(__file__).parents[1] / "faults"
 
 def test_faults(tmp_path: Path) -> None:
     command = [sys.executable, str(FAULTS / "drive.py"), "no program", "--faults", "2", "--a-run", "2"]
-    command += ["--seed", "1", "--log", str(tmp_path), "--only", "DDP, buckets kept"]
+    command += ["--seed", "1", "--grace", "10", "--log", str(tmp_path), "--only", "DDP, buckets kept"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").open()]
