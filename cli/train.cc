@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
+#include "scalecom/torch/torchrun.h"
 #include "train/recipes/recipe.h"
 #include "train/run_folder.h"
 #include "train/tasks/tasks.h"
@@ -178,13 +180,30 @@ void check(const Options& options) {
   }
 }
 
+/// Where the processes meet, as torchrun's variables say, or "".
+std::string meeting_place() {
+  const char* const address = std::getenv("MASTER_ADDR");
+  const char* const port = std::getenv("MASTER_PORT");
+  const bool is_named = address != nullptr && port != nullptr;
+  const bool is_used = scalecom::torch::launcher() != scalecom::torch::Launcher::kNone;
+  return is_named && is_used ? core::concat(address, ":", port) : "";
+}
+
+std::string too_late() {
+  const std::string place = meeting_place();
+  if (place.empty()) {
+    return "[train] not all processes of the job arrived within --deadline: see that each of them "
+           "starts scalecom";
+  }
+  return core::concat("[torchrun] this process met no others at ", place,
+                      " within --deadline: see that each of them starts scalecom and can reach it");
+}
+
 /// The processes of mpirun or torchrun, all of which have to arrive in time.
 std::unique_ptr<train::Processes> meet(std::chrono::milliseconds deadline) {
   // Whoever has a deadline of its own says more; all is said within two seconds of it.
   constexpr auto kGrace = std::chrono::seconds(1);
-  const Watchdog watchdog(deadline + kGrace,
-                          "scalecom train: [train] not all processes of the job arrived within "
-                          "--deadline: see that each of them starts scalecom");
+  const Watchdog watchdog(deadline + kGrace, "scalecom train: " + too_late());
   return std::make_unique<train::Processes>(deadline);
 }
 
