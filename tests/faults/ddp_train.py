@@ -78,11 +78,6 @@ def _agree(wish: bool) -> bool:
     return word.item() > 0
 
 
-def _restarts() -> int:
-    """How often torchrun has started the ranks anew."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-
-
 class Run:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -135,8 +130,6 @@ class Run:
                 self.save(done)
             if stop and done < self.args.steps:
                 sys.exit(130)
-            if done == self.args.die_at and dist.get_rank() == size - 1 and not _restarts():
-                os.kill(os.getpid(), signal.SIGKILL)
         self.report()
 
     def memory_file(self, step: int) -> Path:
@@ -183,8 +176,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--deadline", type=float, default=4)
     parser.add_argument("--keep-buckets", action="store_true", help="DDP does not cut its buckets anew")
     parser.add_argument("--note-memory", action="store_true", help="how the mean memory came through")
-    parser.add_argument("--die-at", type=int, metavar="STEP",
-                        help="after this step the last rank kills itself, unless it was restarted")
     return parser.parse_args()
 
 
