@@ -58,4 +58,20 @@ void copy(const Samples& samples, const Pick& pick, std::span<float> out) {
   }
 }
 
+Samples hold_out(Samples& samples, std::int64_t count) {
+  const auto take = [&](auto& all, std::int64_t each) {
+    const auto rest = all.end() - std::min<std::ptrdiff_t>(count * each, std::ssize(all));
+    std::remove_reference_t<decltype(all)> part(rest, all.end());
+    all.erase(rest, all.end());
+    return part;
+  };
+  Samples held;
+  held.shape = samples.shape;
+  held.scale = samples.scale;
+  held.bytes = take(samples.bytes, samples.shape.elements());
+  held.floats = take(samples.floats, samples.shape.elements());
+  held.labels = take(samples.labels, 1);
+  return held;
+}
+
 }  // namespace train::data

@@ -51,6 +51,10 @@ struct Pick {
 /// The sample with such changes, all of them drawn from `noise`.
 Pick vary(const Variation& variation, std::int64_t sample, std::uint64_t noise);
 
+/// Takes the last `count` of the samples away and returns them, as a test set of their own. There
+/// are more of them.
+Samples hold_out(Samples& samples, std::int64_t count);
+
 /// What a network takes for a pick, a channel after the other.
 void copy(const Samples& samples, const Pick& pick, std::span<float> out);
 

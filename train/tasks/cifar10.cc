@@ -22,12 +22,19 @@ constexpr const char* kAdvice =
 
 enum Network : int { kResNet18, kResNet34, kMobileNetV2, kResNet8 };
 
-int read(const Settings& settings) {
+struct Choice {
   int network = kResNet18;
+  /// Pictures of the training set that are scored instead of the test set: for choosing a recipe.
+  std::int64_t held_out = 0;
+};
+
+Choice read(const Settings& settings) {
+  Choice choice;
   core::OptionTable table("cifar10");
-  table.choice("model", &network, {"resnet18", "resnet34", "mobilenetv2", "resnet8"});
+  table.choice("model", &choice.network, {"resnet18", "resnet34", "mobilenetv2", "resnet8"});
+  table.integer("held_out", &choice.held_out, 0);
   table.read(settings);
-  return network;
+  return choice;
 }
 
 std::unique_ptr<models::Model> make_model(int network, std::int64_t batch) {
@@ -70,8 +77,15 @@ Recipe recipe(const Settings& settings) {
 }
 
 std::unique_ptr<Task> make(const Settings& settings, const Options& options) {
-  auto model = make_model(read(settings), options.batch);
+  const Choice choice = read(settings);
+  auto model = make_model(choice.network, options.batch);
   data::Cifar10 data = read(options);
+  if (choice.held_out >= data.training.size()) {
+    throw core::UsageError(core::concat("[cifar10] held_out=", choice.held_out, " of ",
+                                        data.training.size(),
+                                        " pictures leaves none to train with; hold out fewer"));
+  }
+  if (choice.held_out > 0) data.test = data::hold_out(data.training, choice.held_out);
   return make_classification(std::move(model), std::move(data.training), std::move(data.test),
                              options);
 }

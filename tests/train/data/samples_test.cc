@@ -67,5 +67,17 @@ TEST(SamplesTest, EveryVariationComesAboutAsOften) {
   EXPECT_EQ(vary({}, 5, 0xffffffffffffffff), (Pick{5}));
 }
 
+TEST(SamplesTest, TheLastCanBeHeldOut) {
+  Samples samples = numbers();
+  samples.variation = {2, true};
+  const Samples held = hold_out(samples, 1);
+  EXPECT_EQ(samples.labels, (std::vector<std::uint8_t>{7}));
+  EXPECT_EQ(samples.bytes.size(), 12);
+  EXPECT_EQ(held.labels, (std::vector<std::uint8_t>{8}));
+  EXPECT_EQ(held.variation.shift, 0);
+  EXPECT_EQ(taken(held, {0}), taken(numbers(), {1}));
+  EXPECT_EQ(taken(samples, {0}), taken(numbers(), {0}));
+}
+
 }  // namespace
 }  // namespace train::data
