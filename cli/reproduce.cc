@@ -233,6 +233,9 @@ void check(Options& options) {
   if (options.place.threads.value_or(1) < 1) {
     throw core::UsageError("[reproduce] --threads is out of range; give 1 or more");
   }
+  if (options.place.checkpoint_every.value_or(1) < 1) {
+    throw core::UsageError("[reproduce] --checkpoint-every is out of range; give 1 or more");
+  }
   options.place.device = core::parse_device(options.device);
   options.json.check();
 }
@@ -286,8 +289,12 @@ void add_options(CLI::App& command, Options& options) {
   add("--seeds", options.seeds, "Only so many of each recipe's seeds (all)", "N");
   add("--score", options.score, "What scores translations: a program that is given a run's folder",
       "PROGRAM");
+  add("--checkpoint-every", options.place.checkpoint_every,
+      "Steps between checkpoints (one each epoch)", "STEPS");
   add("--threads", options.place.threads,
-      "Learners that a process has compute at once (its processors; 4 on a GPU)", "T");
+      "Learners that a process has compute at once (its processors); on a GPU, where those of some "
+      "models are joined into one batch, how many to compute apart instead",
+      "T");
   add("--device", options.device, "Where to compute: cpu, cuda or cuda:1 (cpu)", "DEVICE");
   options.json.add_to(command);
 }
