@@ -305,8 +305,10 @@ void add_options(CLI::App& command, Options& options) {
                   "Steps between checkpoints (one each epoch)")
       ->type_name("STEPS");
   command
-      .add_option("--threads", place.threads,
-                  "Learners that a process has compute at once (its processors; 4 on a GPU)")
+      .add_option(
+          "--threads", place.threads,
+          "Learners that a process has compute at once (its processors); on a GPU, where those of "
+          "some models are joined into one batch, how many to compute apart instead")
       ->type_name("T");
   command
       .add_option("--device", options.device,

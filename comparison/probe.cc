@@ -19,7 +19,7 @@ void Probe::gradient(int ranks, int rank, std::int64_t step, std::span<float> gr
   order.batch(rank, step, samples);
   float loss = 0;
   train::Shard shard{rank, step, samples, gradient, &loss};
-  replica_.gradient(shard);
+  replica_.gradients({&shard, 1});
 }
 
 }  // namespace comparison

@@ -94,8 +94,7 @@ Learner::Moved Learner::moved() const {
 
 bool Learner::step() {
   order_.batch(world_.rank(), done_, samples_);
-  Shard shard{world_.rank(), done_, samples_, gradient_.span(), losses_->next(), stream_};
-  job_.replica.gradient(shard);
+  compute({world_.rank(), done_, samples_, gradient_.span(), losses_->next(), stream_});
   losses_->send(stream_);
 
   const Moved before = moved();
@@ -114,6 +113,21 @@ bool Learner::step() {
   ++done_;
   if (is_first()) job_.observer.on_step(done_, last_loss_);
   return stop;
+}
+
+void Learner::compute(const Shard& shard) {
+  if (!job_.replica.task().joins_learners()) {
+    job_.replica.gradients({&shard, 1});
+    return;
+  }
+  // The learners of this process are threads of it: a shard can be lent while all are here.
+  const auto lent = comm::gather(*neighbours_, &shard);
+  comm::together(*neighbours_, [&] {
+    if (neighbours_->rank() != 0) return;
+    std::vector<Shard> shards;
+    for (const Shard* const each : lent) shards.push_back(*each);
+    job_.replica.gradients(shards);
+  });
 }
 
 bool Learner::confer(std::int64_t lag) {

@@ -75,6 +75,8 @@ class Learner {
   void restore();
   /// One step of training; whether anybody wants to stop.
   bool step();
+  /// The loss and the gradient, alone or for all learners of the process at once.
+  void compute(const Shard& shard);
   /// Everybody's oldest loss, where more than `lag` are under way, and whether anybody wants to
   /// stop.
   bool confer(std::int64_t lag);

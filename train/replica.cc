@@ -32,9 +32,9 @@ Replica::Replica(std::unique_ptr<Task> task, const Config& config, int seats)
       schedule_(config.schedule()),
       free_(seats) {}
 
-void Replica::gradient(Shard& shard) {
+void Replica::gradients(std::span<const Shard> shards) {
   const Seat seat(*this);
-  task_->gradients({&shard, 1});
+  task_->gradients(shards);
 }
 
 Score Replica::score(std::int64_t begin, std::int64_t end) {

@@ -13,15 +13,16 @@
 namespace train {
 
 /// A process's one copy of the model. Its weights are lent to as many learners at once as there are
-/// seats, each of whom computes alone, so that the bits do not depend on how many there are. All
-/// calls may come from any thread.
+/// seats, each of whom computes alone, so that the bits do not depend on how many there are; a task
+/// that joins learners is asked for all of them in one call instead. All calls may come from any
+/// thread.
 class Replica {
  public:
   Replica(std::unique_ptr<Task> task, const Config& config, int seats);
 
   const Task& task() const { return *task_; }
 
-  void gradient(Shard& shard);
+  void gradients(std::span<const Shard> shards);
   Score score(std::int64_t begin, std::int64_t end);
   std::vector<Transcript> transcripts(std::int64_t begin, std::int64_t end);
 

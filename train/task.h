@@ -62,9 +62,10 @@ class Task {
   virtual std::span<const scalecom::layout::Tensor> figures() const { return {}; }
   virtual std::span<float> figure_values() { return {}; }
 
-  /// Losses and gradients of any number of learners. Given several at once, a task may compute them
-  /// together, with the same result.
-  virtual void gradients(std::span<Shard> shards) const = 0;
+  /// Losses and gradients of any number of learners.
+  virtual void gradients(std::span<const Shard> shards) const = 0;
+  /// Whether it is faster to ask for all learners' at once, because they are computed together.
+  virtual bool joins_learners() const { return false; }
   /// The samples [begin, end) of the test set.
   virtual Score score(std::int64_t begin, std::int64_t end) const = 0;
 

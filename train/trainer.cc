@@ -60,6 +60,8 @@ std::unique_ptr<Task> make_task(const Config& config, const Place& place) {
   tasks::Options options = config.task_options();
   options.device = place.device;
   options.at_once = std::min(seats(place), config.learners);
+  // Who says how many are computed at once wants them apart.
+  options.joined = place.threads ? 1 : config.learners;
   return tasks::make(config.task, options);
 }
 

@@ -13,6 +13,8 @@ namespace train {
 class LineTask final : public Task {
  public:
   std::function<void(const Shard&)> on_gradient = [](const Shard&) {};
+  /// If there is one, learners are joined, and it is told of how many each time.
+  std::function<void(std::size_t)> on_joined;
 
   std::string metric() const override { return "sum"; }
   double value(const Score& all) const override { return all.hits; }
@@ -23,8 +25,10 @@ class LineTask final : public Task {
   std::span<const scalecom::layout::Tensor> figures() const override { return figures_; }
   std::span<float> figure_values() override { return figure_values_; }
 
-  void gradients(std::span<Shard> shards) const override {
-    for (Shard& shard : shards) {
+  bool joins_learners() const override { return on_joined != nullptr; }
+  void gradients(std::span<const Shard> shards) const override {
+    if (on_joined) on_joined(shards.size());
+    for (const Shard& shard : shards) {
       on_gradient(shard);
       *shard.loss = weights_[0];
       for (std::size_t i = 0; i < shard.gradient.size(); ++i) {

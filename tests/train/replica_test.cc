@@ -30,7 +30,7 @@ void take_gradient(Replica& replica, int learner) {
   std::vector<float> gradient(8);
   float loss = 0;
   Shard shard{learner, 0, samples, gradient, &loss};
-  replica.gradient(shard);
+  replica.gradients({&shard, 1});
 }
 
 int most_at_once(int seats, int learners) {
@@ -81,12 +81,12 @@ TEST(ReplicaTest, TheGradientIsTheLearnersOwnAndTheUpdateEverybodys) {
   std::vector<float> second(8);
   float loss = 0;
   Shard shard{0, 0, samples, first, &loss};
-  replica.gradient(shard);
+  replica.gradients({&shard, 1});
   EXPECT_EQ(first, std::vector<float>(8, 3.5F));
   replica.update(std::vector<float>(8, 1), 0);
   EXPECT_EQ(first, std::vector<float>(8, 3.5F));
   shard.gradient = second;
-  replica.gradient(shard);
+  replica.gradients({&shard, 1});
   EXPECT_LT(second[0], 3.5F);
   EXPECT_EQ(replica.states()[0].values[7], 1);
 }

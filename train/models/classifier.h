@@ -27,15 +27,19 @@ struct ClassifierScore {
 
 /// A model with its weights and its data on one device: its loss (cross entropy) and its gradient.
 ///
-/// gradient() and score() may be called by many threads at the same time as long as none writes the
-/// weights, and at most one at a time keeps figures. On the CPU each computes in the calling thread
-/// alone. The same weights and picks give the same bits.
+/// gradients() and score() may be called by many threads at the same time as long as none writes
+/// the weights, and at most one batch at a time keeps figures. On the CPU each computes in the
+/// calling thread alone. The same weights and picks give the same bits, where batches are joined,
+/// given the same others beside them.
 class Classifier {
  public:
   struct Options {
     std::uint64_t seed = 0;  ///< of the first weights, which are the same on every device
     std::int64_t batch = 1;  ///< the size that gradient() is mostly asked for
     int at_once = 1;         ///< how many batches a GPU works on at the same time
+    /// How many learners' batches gradients() may be given at once, so that a GPU can join them;
+    /// 1 to have each computed apart, with the bits that it has alone.
+    std::int64_t joined = 1;
   };
 
   virtual ~Classifier() = default;
@@ -51,7 +55,9 @@ class Classifier {
   virtual std::span<float> figures() = 0;
   virtual void weights_written(const scalecom::core::Stream& stream) = 0;
 
-  virtual void gradient(const Batch& batch) = 0;
+  /// Whether it is faster to ask for all learners' gradients at once.
+  virtual bool joins() const { return false; }
+  virtual void gradients(std::span<const Batch> batches) = 0;
   virtual ClassifierScore score(std::span<const data::Pick> picks) = 0;
 };
 

@@ -76,18 +76,9 @@ class HostClassifier final : public Classifier {
   }
   void weights_written(const core::Stream& /*stream*/) override {}
 
-  void gradient(const Batch& batch) override {
+  void gradients(std::span<const Batch> batches) override {
     compute_alone();
-    Inputs inputs(training_, batch.picks);
-    core::AlignedArray<float> own_figures(figures_.size());
-    const auto own = views(model_->figures(), own_figures.data());
-    Model::Pass pass{inputs.x(), parameters_, own, true};
-    model_->forward(pass);
-    const at::Tensor loss = at::cross_entropy_loss(pass.x, inputs.labels());
-    copy_flat(torch::autograd::grad({loss}, parameters_), batch.gradient.data());
-    *batch.loss = loss.item<float>();
-    if (!batch.keeps_figures) return;
-    for (std::size_t i = 0; i < own.size(); ++i) running_[i].lerp_(own[i], kFigureShare);
+    for (const Batch& batch : batches) gradient(batch);
   }
 
   ClassifierScore score(std::span<const data::Pick> picks) override {
@@ -102,6 +93,19 @@ class HostClassifier final : public Classifier {
   }
 
  private:
+  void gradient(const Batch& batch) {
+    Inputs inputs(training_, batch.picks);
+    core::AlignedArray<float> own_figures(figures_.size());
+    const auto own = views(model_->figures(), own_figures.data());
+    Model::Pass pass{inputs.x(), parameters_, own, true};
+    model_->forward(pass);
+    const at::Tensor loss = at::cross_entropy_loss(pass.x, inputs.labels());
+    copy_flat(torch::autograd::grad({loss}, parameters_), batch.gradient.data());
+    *batch.loss = loss.item<float>();
+    if (!batch.keeps_figures) return;
+    for (std::size_t i = 0; i < own.size(); ++i) running_[i].lerp_(own[i], kFigureShare);
+  }
+
   std::unique_ptr<Model> model_;
   data::Samples training_;
   data::Samples test_;

@@ -29,11 +29,13 @@ class MobileNet final : public Model {
     add_bias("fc", options.classes, 1);
   }
 
+  bool takes_learners() const override { return true; }
+
   void forward(Pass& pass) const override {
     Walk walk(pass);
-    at::Tensor x = normalised(walk, walk.convolution(pass.x, 1));
+    at::Tensor x = walk.batch_norm(walk.convolution(pass.x, 1), Activation::kRelu6);
     for (const Block& block : blocks_) x = run(block, walk, x);
-    x = normalised(walk, walk.convolution(x, 1));
+    x = walk.batch_norm(walk.convolution(x, 1), Activation::kRelu6);
     pass.x = walk.classify(x);
   }
 
@@ -63,16 +65,12 @@ class MobileNet final : public Model {
     return positions;
   }
 
-  static at::Tensor normalised(Walk& walk, const at::Tensor& x) {
-    return at::relu6(walk.batch_norm(x));
-  }
-
   static at::Tensor run(const Block& block, Walk& walk, const at::Tensor& x) {
     at::Tensor y = x;
-    if (block.expands()) y = normalised(walk, walk.convolution(y, 1));
-    y = normalised(walk, walk.convolution(y, block.stride, block.inside));
-    y = walk.batch_norm(walk.convolution(y, 1));
-    return block.has_shortcut() ? y.add_(x) : y;
+    if (block.expands()) y = walk.batch_norm(walk.convolution(y, 1), Activation::kRelu6);
+    y = walk.batch_norm(walk.depthwise(y, block.stride), Activation::kRelu6);
+    y = walk.convolution(y, 1);
+    return walk.batch_norm(y, Activation::kNone, block.has_shortcut() ? x : at::Tensor());
   }
 
   std::vector<Block> blocks_;

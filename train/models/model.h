@@ -42,6 +42,9 @@ class Model {
   }
   void initialise_figures(std::span<float> figures) const;
 
+  /// Whether the mini-batches of several learners can go through it at once.
+  virtual bool takes_learners() const { return false; }
+
   struct Pass;  // with torch's types: pass.h
   virtual void forward(Pass& pass) const = 0;
 

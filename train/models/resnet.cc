@@ -26,10 +26,12 @@ class ResNet final : public Model {
     add_bias("fc", options.classes, 1);
   }
 
+  bool takes_learners() const override { return true; }
+
   void forward(Pass& pass) const override {
     Walk walk(pass);
     at::Tensor x = walk.convolution(pass.x, 1);
-    x = walk.batch_norm(x).relu_();
+    x = walk.batch_norm(x, Activation::kRelu);
     for (const Block& block : blocks_) x = run(block, walk, x);
     pass.x = walk.classify(x);
   }
@@ -59,12 +61,12 @@ class ResNet final : public Model {
 
   static at::Tensor run(const Block& block, Walk& walk, const at::Tensor& x) {
     at::Tensor y = walk.convolution(x, block.stride);
-    y = walk.batch_norm(y).relu_();
+    y = walk.batch_norm(y, Activation::kRelu);
     y = walk.convolution(y, 1);
+    if (block.is_shortcut_plain()) return walk.batch_norm(y, Activation::kRelu, x);
     y = walk.batch_norm(y);
-    if (block.is_shortcut_plain()) return y.add_(x).relu_();
     const at::Tensor shortcut = walk.convolution(x, block.stride);
-    return y.add_(walk.batch_norm(shortcut)).relu_();
+    return walk.batch_norm(shortcut, Activation::kRelu, y);
   }
 
   std::vector<Block> blocks_;

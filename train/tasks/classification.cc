@@ -22,9 +22,9 @@ class Classification final : public Task {
                  const Options& options)
       : seed_(options.seed),
         variation_(training.variation),
-        classifier_(models::make_classifier(options.device, std::move(model), std::move(training),
-                                            std::move(test),
-                                            {options.seed, options.batch, options.at_once})) {}
+        classifier_(models::make_classifier(
+            options.device, std::move(model), std::move(training), std::move(test),
+            {options.seed, options.batch, options.at_once, options.joined})) {}
 
   std::string metric() const override { return "test accuracy (%)"; }
   double value(const Score& all) const override {
@@ -46,17 +46,17 @@ class Classification final : public Task {
     classifier_->weights_written(stream);
   }
 
-  void gradients(std::span<Shard> shards) const override {
-    for (Shard& shard : shards) {
-      const std::uint64_t noise =
-          core::combine(core::combine(seed_, static_cast<std::uint64_t>(shard.learner)),
-                        static_cast<std::uint64_t>(shard.step));
-      std::vector<data::Pick> picks(shard.samples.size());
-      for (std::size_t i = 0; i < picks.size(); ++i) {
-        picks[i] = data::vary(variation_, shard.samples[i], core::combine(noise, i));
-      }
-      classifier_->gradient({picks, shard.gradient, shard.loss, shard.learner == 0, shard.stream});
+  bool joins_learners() const override { return classifier_->joins(); }
+  void gradients(std::span<const Shard> shards) const override {
+    std::vector<std::vector<data::Pick>> picks;
+    std::vector<models::Batch> batches;
+    picks.reserve(shards.size());
+    for (const Shard& shard : shards) {
+      picks.push_back(pick(shard));
+      batches.push_back(
+          {picks.back(), shard.gradient, shard.loss, shard.learner == 0, shard.stream});
     }
+    classifier_->gradients(batches);
   }
 
   Score score(std::int64_t begin, std::int64_t end) const override {
@@ -75,6 +75,18 @@ class Classification final : public Task {
   }
 
  private:
+  /// The shard's samples, each varied in its own way.
+  std::vector<data::Pick> pick(const Shard& shard) const {
+    const std::uint64_t noise =
+        core::combine(core::combine(seed_, static_cast<std::uint64_t>(shard.learner)),
+                      static_cast<std::uint64_t>(shard.step));
+    std::vector<data::Pick> picks(shard.samples.size());
+    for (std::size_t i = 0; i < picks.size(); ++i) {
+      picks[i] = data::vary(variation_, shard.samples[i], core::combine(noise, i));
+    }
+    return picks;
+  }
+
   std::uint64_t seed_;
   data::Variation variation_;
   std::unique_ptr<models::Classifier> classifier_;

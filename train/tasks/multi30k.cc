@@ -162,8 +162,8 @@ class Translation final : public Task {
   std::span<float> weights() override { return engine_->weights(); }
   void weights_written(const core::Stream& stream) override { engine_->weights_written(stream); }
 
-  void gradients(std::span<Shard> shards) const override {
-    for (Shard& shard : shards) {
+  void gradients(std::span<const Shard> shards) const override {
+    for (const Shard& shard : shards) {
       const std::uint64_t noise =
           core::combine(core::combine(seed_, static_cast<std::uint64_t>(shard.learner)),
                         static_cast<std::uint64_t>(shard.step));

@@ -22,6 +22,7 @@ struct Options {
   std::int64_t batch = 1;  ///< a learner's mini-batch
   scalecom::core::Device device = {};
   int at_once = 1;  ///< mini-batches that a GPU works on at the same time
+  int joined = 1;   ///< learners whose mini-batches a GPU may join
 };
 
 /// How a task is trained unless told otherwise.

@@ -9,6 +9,7 @@
 #include "scalecom/core/hash.h"
 #include "tests/device.h"
 #include "tests/train/models/picked.h"
+#include "train/models/mobilenet.h"
 #include "train/models/network.h"
 #include "train/models/resnet.h"
 
@@ -68,11 +69,21 @@ std::unique_ptr<Model> residual_model() {
   return make_resnet(options);
 }
 
+std::unique_ptr<Model> inverted_model() {
+  MobileNetOptions options;
+  options.input = kShape;
+  options.stem = 16;
+  options.stages = {{1, 16, 1, 1}, {6, 24, 2, 2}};
+  options.head = 64;
+  options.classes = 5;
+  return make_mobilenet(options);
+}
+
 using MakeModel = std::unique_ptr<Model> (*)();
 
 std::unique_ptr<Classifier> make(core::Device device, MakeModel model, int at_once = 1,
-                                 std::int64_t batch = kBatch) {
-  return make_classifier(device, model(), pictures(), pictures(), {9, batch, at_once});
+                                 std::int64_t batch = kBatch, std::int64_t joined = 1) {
+  return make_classifier(device, model(), pictures(), pictures(), {9, batch, at_once, joined});
 }
 
 /// The length of the difference over that of `expected`.
@@ -170,6 +181,74 @@ TEST(CudaClassifierTest, LanesAndRunsGiveTheSameBits) {
   }
   EXPECT_EQ(on_host(several->figures(), stream_of(*several)),
             on_host(one->figures(), stream_of(*one)));
+}
+
+/// The gradients of batches that are asked for at once.
+std::vector<Gradient> gradients_of(Classifier& classifier,
+                                   const std::vector<std::vector<data::Pick>>& picks) {
+  const std::int64_t elements = classifier.model().elements();
+  const auto stream = stream_of(classifier);
+  std::vector<core::Array<float>> values;
+  core::Array<float> losses(classifier.device(), static_cast<std::int64_t>(picks.size()));
+  std::vector<core::Stream> streams;
+  std::vector<Batch> batches;
+  for (std::size_t i = 0; i < picks.size(); ++i) {
+    values.emplace_back(classifier.device(), elements);
+    streams.push_back(stream_of(classifier));
+    batches.push_back({picks[i], values[i].span(), losses.data() + i, i == 0, streams[i]});
+  }
+  classifier.gradients(batches);
+  std::vector<Gradient> gradients;
+  for (std::size_t i = 0; i < picks.size(); ++i) {
+    gradients.push_back({on_host(values[i].span(), streams[i]),
+                         on_host(losses.span().subspan(i, 1), streams[i])[0]});
+  }
+  return gradients;
+}
+
+std::vector<std::vector<data::Pick>> rotated_picks(int batches) {
+  std::vector<std::vector<data::Pick>> picks;
+  for (int i = 0; i < batches; ++i) {
+    picks.push_back(varied_picks(kBatch + 2 * i));
+    picks.back().erase(picks.back().begin(), picks.back().begin() + 2 * i);
+  }
+  return picks;
+}
+
+// Joined batches are computed in bf16, with 7 bits after the point.
+TEST(CudaClassifierTest, JoinedLearnersGetTheirOwn) {
+  constexpr int kLearners = 6;
+  for (const MakeModel model : {residual_model, inverted_model}) {
+    const auto host = make({}, model);
+    const auto device = make(kDevice, model, 1, kBatch, kLearners);
+    ASSERT_TRUE(device->joins());
+    disturb(*host);
+    disturb(*device);
+    const auto picks = rotated_picks(kLearners);
+    const auto expected = gradients_of(*host, picks);
+    const auto found = gradients_of(*device, picks);
+    for (std::size_t i = 0; i < picks.size(); ++i) {
+      EXPECT_NEAR(found[i].loss, expected[i].loss, 5e-2) << i;
+      EXPECT_LT(error(found[i].values, expected[i].values), 0.1) << i;
+      // Another learner's would be off by more than half.
+      EXPECT_GT(error(found[i].values, expected[(i + 1) % picks.size()].values), 0.3) << i;
+    }
+    EXPECT_LT(error(on_host(device->figures(), stream_of(*device)), on_host(host->figures(), {})),
+              2e-2);
+    const auto again = gradients_of(*device, picks);
+    for (std::size_t i = 0; i < picks.size(); ++i) EXPECT_EQ(again[i].values, found[i].values);
+  }
+}
+
+TEST(CudaClassifierTest, WhatCannotBeJoinedIsComputedApart) {
+  const auto device = make(kDevice, residual_model, 1, kBatch, 4);
+  const auto apart = make(kDevice, residual_model, 1, kBatch + 1);
+  auto picks = rotated_picks(3);  // of four
+  const auto found = gradients_of(*device, picks);
+  for (std::size_t i = 0; i < picks.size(); ++i) {
+    EXPECT_LT(error(found[i].values, gradient_of(*apart, picks[i]).values), 1e-4);
+  }
+  EXPECT_FALSE(make(kDevice, linear_model, 1, kBatch, 4)->joins());
 }
 
 TEST(CudaClassifierTest, FollowsItsWeights) {

@@ -50,7 +50,8 @@ inline Gradient gradient_of(Classifier& classifier, std::span<const data::Pick> 
   const auto stream = stream_of(classifier);
   scalecom::core::Array<float> gradient(classifier.device(), classifier.model().elements());
   scalecom::core::Array<float> loss(classifier.device(), 1);
-  classifier.gradient({picks, gradient.span(), loss.data(), keeps_figures, stream});
+  const Batch batch{picks, gradient.span(), loss.data(), keeps_figures, stream};
+  classifier.gradients({&batch, 1});
   return {on_host(gradient.span(), stream), on_host(loss.span(), stream)[0]};
 }
 

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -21,6 +22,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "train/models/cuda/batches.h"
+#include "train/models/cuda/joined.h"
 #include "train/models/cuda/torch_device.h"
 #include "train/models/cuda/working_weights.h"
 #include "train/models/pass.h"
@@ -30,26 +32,14 @@ namespace {
 
 namespace core = scalecom::core;
 using core::cuda::Event;
-using scalecom::layout::Tensor;
-
-constexpr int kWarmUps = 3;  // in which libraries take what they need, before a capture
-
-/// Views of an array that holds these tensors one after the other.
-std::vector<at::Tensor> views(std::span<const Tensor> tensors, const at::Tensor& flat) {
-  std::vector<at::Tensor> parts;
-  std::int64_t at = 0;
-  for (const Tensor& tensor : tensors) {
-    parts.push_back(flat.narrow(0, at, tensor.elements()));
-    at += tensor.elements();
-  }
-  return parts;
-}
 
 /// What batches go through, one after the other: a stream, a batch's arrays, and the graph that
 /// computes with them. Several lanes work at the same time, with the same weights.
 class Lane {
  public:
-  Lane(core::Device device, const Model& model, WorkingWeights& weights, std::int64_t batch)
+  /// Without a graph where batches of the usual size go elsewhere.
+  Lane(core::Device device, const Model& model, WorkingWeights& weights, std::int64_t batch,
+       bool has_graph)
       : model_(model),
         native_(c10::cuda::getStreamFromPool(false, static_cast<c10::DeviceIndex>(device.index))),
         stream_(core::Stream::wrap(device, native_.stream())),
@@ -58,10 +48,10 @@ class Lane {
         parameters_(weights.leaves()) {
     const c10::cuda::CUDAStreamGuard guard(native_);
     figures_ = at::zeros({model.figure_elements()}, on(device).dtype(at::kFloat));
-    figure_parts_ = views(model.figures(), figures_);
+    figure_parts_ = parts_of(model.figures(), figures_);
     inputs_ = make_inputs(batch);
     labels_ = at::zeros({batch}, on(device).dtype(at::kLong));
-    capture();
+    if (has_graph) capture();
   }
   ~Lane() {
     try {
@@ -84,7 +74,8 @@ class Lane {
     received_.make_wait(stream_);
     updated.make_wait(stream_);
     const bool usual = static_cast<std::int64_t>(batch.picks.size()) == labels_.size(0);
-    const at::Tensor loss = usual ? replay(samples, batch) : compute(samples, batch);
+    const at::Tensor loss =
+        usual && loss_.defined() ? replay(samples, batch) : compute(samples, batch);
     core::cuda::copy(batch.loss, loss.const_data_ptr<float>(), sizeof(float), stream_);
     if (batch.keeps_figures) running.lerp_(figures_, kFigureShare);
     done_.record(stream_);
@@ -208,9 +199,15 @@ class DeviceClassifier final : public Classifier {
     be_deterministic();
     initialise(options.seed);
     running_ = view(device, figures_.data(), {figures_.size()}, {1});
-    running_parts_ = views(model_->figures(), running_);
+    running_parts_ = parts_of(model_->figures(), running_);
+    const std::int64_t joined =
+        model_->takes_learners() ? Joined::size(options.joined, options.batch) : 1;
+    if (joined > 1) {
+      joined_ = std::make_unique<Joined>(device, *model_, working_, joined, options.batch);
+    }
     for (int i = 0; i < options.at_once; ++i) {
-      lanes_.push_back(std::make_unique<Lane>(device, *model_, working_, options.batch));
+      lanes_.push_back(
+          std::make_unique<Lane>(device, *model_, working_, options.batch, joined_ == nullptr));
     }
   }
 
@@ -223,12 +220,21 @@ class DeviceClassifier final : public Classifier {
 
   void weights_written(const core::Stream& stream) override {
     for (const auto& lane : lanes_) lane->make_wait(stream);
+    if (joined_) joined_->make_wait(stream);
     working_.refresh(stream);
     updated_.record(stream);
   }
 
-  void gradient(const Batch& batch) override {
-    translated(device_, [&] { next_lane().gradient(training_, batch, updated_, running_); });
+  bool joins() const override { return joined_ != nullptr; }
+  void gradients(std::span<const Batch> batches) override {
+    translated(device_, [&] {
+      while (can_join(batches)) {
+        const auto some = batches.first(static_cast<std::size_t>(joined_->learners()));
+        joined_->gradients(training_, some, updated_, running_);
+        batches = batches.subspan(some.size());
+      }
+      for (const Batch& batch : batches) next_lane().gradient(training_, batch, updated_, running_);
+    });
   }
   ClassifierScore score(std::span<const data::Pick> picks) override {
     return translated(device_,
@@ -252,6 +258,12 @@ class DeviceClassifier final : public Classifier {
     core::cuda::synchronize(stream);
   }
 
+  bool can_join(std::span<const Batch> batches) const {
+    if (!joined_ || static_cast<std::int64_t>(batches.size()) < joined_->learners()) return false;
+    const auto some = batches.first(static_cast<std::size_t>(joined_->learners()));
+    return std::ranges::all_of(some, [&](const Batch& batch) { return joined_->takes(batch); });
+  }
+
   /// In turn, so that all of them have as much to do.
   Lane& next_lane() { return *lanes_[next_++ % lanes_.size()]; }
 
@@ -265,6 +277,7 @@ class DeviceClassifier final : public Classifier {
   Event updated_;  // the weights that are computed with
   at::Tensor running_;
   std::vector<at::Tensor> running_parts_;
+  std::unique_ptr<Joined> joined_;  // or none
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::atomic<std::size_t> next_ = 0;
 };

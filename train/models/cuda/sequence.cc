@@ -32,8 +32,6 @@ namespace {
 namespace core = scalecom::core;
 using core::cuda::Event;
 
-constexpr int kWarmUps = 3;  // in which libraries take what they need, before a capture
-
 constexpr std::int64_t bytes(std::int64_t numbers) {
   return numbers * static_cast<std::int64_t>(sizeof(std::int32_t));
 }

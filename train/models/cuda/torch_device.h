@@ -4,11 +4,14 @@
 #include <c10/util/Exception.h>
 
 #include <cstdlib>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "scalecom/core/device.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "scalecom/layout/layout.h"
 
 /// How torch is used on a GPU. For the files that compute with it, whose headers take half a
 /// minute.
@@ -47,6 +50,20 @@ inline at::Tensor view(scalecom::core::Device device, float* data, at::IntArrayR
       .target_device(options.device())
       .make_tensor();
 }
+
+/// Views of an array that holds these tensors one after the other, in its last dimension.
+inline std::vector<at::Tensor> parts_of(std::span<const scalecom::layout::Tensor> tensors,
+                                        const at::Tensor& flat) {
+  std::vector<at::Tensor> parts;
+  std::int64_t at = 0;
+  for (const scalecom::layout::Tensor& tensor : tensors) {
+    parts.push_back(flat.narrow(-1, at, tensor.elements()));
+    at += tensor.elements();
+  }
+  return parts;
+}
+
+constexpr int kWarmUps = 3;  // in which libraries take what they need, before a capture
 
 /// The same result in every run.
 inline void be_deterministic() {

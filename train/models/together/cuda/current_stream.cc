@@ -1,0 +1,13 @@
+#include <c10/cuda/CUDAStream.h>
+
+#include "train/models/together/on_device.h"
+
+namespace train::models::together {
+
+scalecom::core::Stream current_stream(const at::Tensor& x) {
+  const auto stream = c10::cuda::getCurrentCUDAStream(x.get_device());
+  return scalecom::core::Stream::wrap(scalecom::core::Device::cuda(x.get_device()),
+                                      stream.stream());
+}
+
+}  // namespace train::models::together

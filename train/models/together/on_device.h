@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "scalecom/core/stream.h"
+#include "train/models/together/cuda/batch_norm.h"
+#include "train/models/together/cuda/columns.h"
+#include "train/models/together/cuda/depthwise.h"
+
+/// How the layers come to their kernels, which know nothing of torch. All that has none is computed
+/// by torch's own operations.
+namespace train::models::together {
+
+using cuda::Places;
+
+inline bool has_kernels(const at::Tensor& x) {
+  return x.is_cuda() && x.scalar_type() == at::kBFloat16 && cuda::takes_channels(x.size(1));
+}
+
+inline Places places_of(const at::Tensor& x) {
+  return {x.size(0), x.size(2), x.size(3), x.size(1)};
+}
+
+/// On which torch computes with a tensor like this.
+scalecom::core::Stream current_stream(const at::Tensor& x);
+
+}  // namespace train::models::together
