@@ -119,14 +119,7 @@ class Lane {
     }
     graph_.capture_end();
 
-    std::vector<Matrix> matrices;
-    std::int64_t at = 0;
-    for (const at::Tensor& part : gradient_) {
-      const std::int64_t outputs = part.dim() == 4 ? part.size(0) : 1;
-      matrices.push_back({part.const_data_ptr<float>(), at, outputs, part.numel() / outputs});
-      at += part.numel();
-    }
-    gather_ = Transposition(stream_.device(), matrices);
+    gather_ = into_one_array(stream_.device(), gradient_);
   }
 
   /// Both put the gradient into its place and return the loss: a batch of the usual size by the

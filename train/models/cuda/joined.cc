@@ -87,15 +87,9 @@ void Joined::capture() {
   graph_.capture_end();
 
   for (std::int64_t learner = 0; learner < learners_; ++learner) {
-    std::vector<Matrix> matrices;
-    std::int64_t at = 0;
-    for (const at::Tensor& all : gradient_) {
-      const at::Tensor part = all.select(0, learner);
-      const std::int64_t outputs = part.dim() == 4 ? part.size(0) : 1;
-      matrices.push_back({part.const_data_ptr<float>(), at, outputs, part.numel() / outputs});
-      at += part.numel();
-    }
-    gather_.emplace_back(stream_.device(), matrices);
+    std::vector<at::Tensor> own;
+    for (const at::Tensor& all : gradient_) own.push_back(all.select(0, learner));
+    gather_.push_back(into_one_array(stream_.device(), own));
   }
 }
 

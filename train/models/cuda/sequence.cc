@@ -183,13 +183,7 @@ class Lane {
     std::tie(made->loss, made->gradient) = differentiate(made->given, width);
     made->graph.capture_end();
 
-    std::vector<Matrix> rows;
-    std::int64_t at = 0;
-    for (const at::Tensor& part : made->gradient) {
-      rows.push_back({part.const_data_ptr<float>(), at, 1, part.numel()});
-      at += part.numel();
-    }
-    made->gather = Transposition(stream_.device(), rows);
+    made->gather = into_one_array(stream_.device(), made->gradient);
     graph = std::move(made);
     return *graph;
   }

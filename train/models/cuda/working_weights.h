@@ -64,4 +64,19 @@ class WorkingWeights {
   Transposition refresh_;
 };
 
+/// Puts gradients as torch has them, those of convolutions as (outputs, height, width, inputs), one
+/// after the other into an array in the order of the model's tensors. They are contiguous and stay
+/// where they are.
+inline Transposition into_one_array(scalecom::core::Device device,
+                                    std::span<const at::Tensor> parts) {
+  std::vector<Matrix> matrices;
+  std::int64_t at = 0;
+  for (const at::Tensor& part : parts) {
+    const std::int64_t outputs = part.dim() == 4 ? part.size(0) : 1;
+    matrices.push_back({part.const_data_ptr<float>(), at, outputs, part.numel() / outputs});
+    at += part.numel();
+  }
+  return {device, matrices};
+}
+
 }  // namespace train::models::cuda
