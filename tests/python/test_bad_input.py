@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from models import batch, network
@@ -108,3 +111,18 @@ def test_another_torch_is_named() -> None:
     with pytest.raises(ImportError, match="was built for torch .*, and this is torch 1.2.3"):
         _check.torch_version("1.2.3+cu99")
     _check.torch_version(torch.__version__)
+
+
+@pytest.mark.parametrize("use", ["import scalecom; scalecom.register", "from scalecom import register",
+                                 "from scalecom.fsdp import register_fsdp"])
+def test_another_torch_is_named_at_first_use(use: str) -> None:
+    code = f"import torch; torch.__version__ = '1.2.3'; import scalecom; {use}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "was built for torch" in done.stderr.splitlines()[-1], done.stderr
+
+
+def test_what_the_package_has_not_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'registre'"):
+        scalecom.registre  # noqa: B018
+    assert set(scalecom.__all__) <= set(dir(scalecom))
+    assert all(getattr(scalecom, name) is not None for name in scalecom.__all__)
