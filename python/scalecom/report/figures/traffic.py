@@ -1,0 +1,54 @@
+"""What crosses the network, by the number of learners."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from scalecom.report import methods, wording
+from scalecom.report.figures.figure import Figure, View, doubling, entries, line, logarithmic
+from scalecom.report.figures.curves import looks_of_runs
+from scalecom.report.sources.comparisons import Measured, Traffic
+from scalecom.report.sources.runs import Run
+
+_HOVER = "%{y:.3~s}B among %{x}"
+
+
+def measured_traffic(title: str, measured: Sequence[Measured]) -> Figure:
+    looks = methods.looks_of_methods([one.method for one in measured])
+    ranks = doubling("Learners", (moved.ranks for one in measured for moved in one.traffic))
+
+    def view(label: str, title: str, take: Callable[[Traffic], float | None]) -> View:
+        traces = []
+        for one in sorted(measured, key=lambda one: methods.family(one.method) == "scalecom"):
+            points = [(moved.ranks, take(moved)) for moved in one.traffic if take(moved)]
+            if points:
+                traces.append(line(looks[one.method], one.method, *zip(*points, strict=True), _HOVER))
+        moved_bytes = [y for trace in traces for y in trace["y"]]
+        return View(label, traces, ranks, logarithmic(title, moved_bytes, wording.bytes_text))
+
+    views = [
+        view("busiest rank", "Sent and received in a step (bytes)", lambda moved: moved.max_rank_bytes),
+        view("sent, mean of ranks", "Sent by a rank in a step (bytes)", lambda moved: moved.bytes_per_rank_step),
+    ]
+    about = "Both axes are logarithmic: a flat line is traffic that does not grow with the number of learners."
+    return Figure(title, about, views, entries(looks), height=420)
+
+
+def traffic_of_runs(title: str, runs: Sequence[Run]) -> Figure | None:
+    """Of complete runs of one task; None where no method was run with two numbers of learners."""
+    sent: dict[str, dict[int, float]] = defaultdict(dict)
+    for run in runs:
+        if run.outcome and run.outcome.bytes_per_rank_step:
+            sent[run.series][run.learners] = run.outcome.bytes_per_rank_step
+    several = {series: figures for series, figures in sent.items() if len(figures) > 1}
+    if not several:
+        return None
+    looks = looks_of_runs([run for run in runs if run.series in several])
+    traces = [line(looks[series], series, sorted(figures), [figures[n] for n in sorted(figures)], _HOVER)
+              for series, figures in several.items()]
+    sent_bytes = [figure for figures in several.values() for figure in figures.values()]
+    view = View("", traces, doubling("Learners", (n for figures in several.values() for n in figures)),
+                logarithmic("Sent by a rank in a step, mean (bytes)", sent_bytes, wording.bytes_text))
+    return Figure(title, "Counted in the runs themselves, after any warm-up. Both axes are logarithmic.",
+                  [view], entries(looks))

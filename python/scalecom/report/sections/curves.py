@@ -1,0 +1,49 @@
+"""Learning curves: a figure for runs that share all but method and seed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from scalecom.report import wording
+from scalecom.report.figures.curves import learning_curves
+from scalecom.report.markup import element
+from scalecom.report.sections.section import Canvas, Section
+from scalecom.report.sources import Findings
+from scalecom.report.sources.runs import Run
+
+
+def curves(findings: Findings, canvas: Canvas) -> Section | None:
+    origins = findings.origins()
+    figures = []
+    for origin, runs in origins:
+        # Of one task and number of learners, by setting.
+        kinds: dict[tuple[str, int], dict[tuple[object, ...], list[Run]]] = defaultdict(lambda: defaultdict(list))
+        for run in runs:
+            kinds[run.task, run.learners][run.setting].append(run)
+        for _, settings in sorted(kinds.items()):
+            groups = sorted(settings.values(), key=lambda members: _order(members[0]))
+            firsts = [members[0] for members in groups]
+            for members in groups:
+                title = _title(members[0], firsts)
+                named = f"{title} ({origin})" if origin and len(origins) > 1 else title
+                figures.append(canvas.draw(learning_curves(named, members)))
+    drawn = [figure for figure in figures if figure]
+    if not drawn:
+        return None
+    return Section("curves", "Learning curves", element("div", *drawn, class_="grid"))
+
+
+def _order(run: Run) -> tuple[float, ...]:
+    return run.batch or 0, run.steps, run.learning_rate or 0
+
+
+def _title(run: Run, others: list[Run]) -> str:
+    """With what tells it from others of the same task and number of learners."""
+    pieces = [run.task, wording.count(run.learners, "learner")]
+    if len({other.batch for other in others}) > 1:
+        pieces.append(f"batch {wording.number(run.batch, 0)} each")
+    if len({other.steps for other in others}) > 1:
+        pieces.append(wording.count(run.steps, "step"))
+    if len({other.learning_rate for other in others}) > 1 and run.learning_rate is not None:
+        pieces.append(f"learning rate {run.learning_rate:.4g}")
+    return ", ".join(pieces)

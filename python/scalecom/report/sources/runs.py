@@ -1,0 +1,136 @@
+"""Runs of `scalecom train`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scalecom.report.sources.fields import Fields, read_lines, read_object
+from scalecom.report.sources.similarity import Similarity, read_similarity
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A line of metrics.jsonl."""
+
+    step: int
+    epoch: float
+    loss: float | None
+    test_loss: float | None
+    value: float | None
+    bytes_per_rank: float | None  # so far
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a complete run came to."""
+
+    metric: str
+    value: float | None
+    epoch_metric: str  # of the epochs' values: another one, where the run was scored apart
+    bytes_per_rank_step: float | None  # with groups, as the rates below: what goes between them
+    group: int | None  # learners of a group, inside which means are dense
+    inside_bytes_per_rank_step: float | None
+    effective_rate: float | None
+    whole_run_rate: float | None
+    seconds: float | None
+    peak_bytes: float | None
+
+
+@dataclass(frozen=True)
+class Run:
+    path: Path
+    task: str
+    method: str
+    learners: int
+    seed: int
+    steps: int
+    batch: int | None
+    learning_rate: float | None
+    recipe: str  # without its version; "" where the run comes from none
+    entrant: str = ""  # what its comparison calls the method; "" where it belongs to none
+    epochs: tuple[Epoch, ...] = ()
+    outcome: Outcome | None = None
+    similarity: tuple[Similarity, ...] = ()
+    failure: str | None = None
+
+    @property
+    def setting(self) -> tuple[object, ...]:
+        """What runs share that can be compared."""
+        return self.task, self.learners, self.batch, self.steps, self.learning_rate
+
+    @property
+    def series(self) -> str:
+        """What runs share that differ in nothing but their seeds."""
+        return self.recipe or self.entrant or self.method
+
+    @property
+    def steps_done(self) -> int:
+        if self.outcome:
+            return self.steps
+        return self.epochs[-1].step if self.epochs else 0
+
+
+def is_run(folder: Path) -> bool:
+    return (folder / "config.json").is_file()
+
+
+def is_result(fields: Fields) -> bool:
+    return fields.has("task", "method", "learners", "seed", "metric", "value")
+
+
+def read_run(folder: Path) -> Run:
+    run = _described_by(folder, read_object(folder / "config.json"))
+    metrics, result, score = folder / "metrics.jsonl", folder / "result.json", folder / "score.json"
+    epochs = tuple(_epoch(line) for line in read_lines(metrics)) if metrics.is_file() else ()
+    outcome = _outcome(read_object(result)) if result.is_file() else None
+    if outcome and score.is_file():
+        # Another program's judgement of what the model has made of the test set.
+        scored = read_object(score)
+        outcome = replace(outcome, metric=scored.text("metric"), value=scored.number_or_none("value"))
+    return replace(run, epochs=epochs, outcome=outcome, similarity=read_similarity(folder))
+
+
+def run_of_result(fields: Fields) -> Run:
+    """What `scalecom train --json` wrote: a run without its curves."""
+    return replace(_described_by(fields.path, fields), outcome=_outcome(fields))
+
+
+def _described_by(path: Path, fields: Fields) -> Run:
+    return Run(
+        path=path,
+        task=fields.text("task"),
+        method=fields.text("method"),
+        learners=fields.whole("learners"),
+        seed=fields.whole("seed"),
+        steps=fields.whole("steps"),
+        batch=fields.whole_or_none("batch"),
+        learning_rate=fields.number_or_none("learning_rate"),
+        recipe=(fields.text_or_none("recipe") or "").rpartition("@")[0],
+    )
+
+
+def _epoch(line: Fields) -> Epoch:
+    return Epoch(
+        step=line.whole("step"),
+        epoch=line.number("epoch"),
+        loss=line.number_or_none("loss"),
+        test_loss=line.number_or_none("test_loss"),
+        value=line.number_or_none("value"),
+        bytes_per_rank=line.number_or_none("bytes_per_rank"),
+    )
+
+
+def _outcome(fields: Fields) -> Outcome:
+    return Outcome(
+        metric=fields.text("metric"),
+        value=fields.number_or_none("value"),
+        epoch_metric=fields.text("metric"),
+        bytes_per_rank_step=fields.number_or_none("bytes_per_rank_step"),
+        group=fields.whole_or_none("group"),
+        inside_bytes_per_rank_step=fields.number_or_none("inside_bytes_per_rank_step"),
+        effective_rate=fields.number_or_none("effective_rate"),
+        whole_run_rate=fields.number_or_none("whole_run_rate"),
+        seconds=fields.number_or_none("seconds"),
+        peak_bytes=fields.number_or_none("peak_bytes"),
+    )
