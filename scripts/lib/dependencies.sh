@@ -25,6 +25,7 @@ quickstart|ca-certificates|none|root certificates, for pip
 quickstart|dataset-fashion-mnist|file $fashion_mnist/train-images-idx3-ubyte.gz|the Fashion-MNIST files
 test|libgtest-dev|header gtest/gtest.h|GoogleTest 1.12 or later
 test|clang-format|command clang-format|clang-format 14
+test|chromium|none|Chromium, for the tests of the drawn report
 tidy|clang-tidy|command run-clang-tidy|clang-tidy 14
 fuzz|clang|command clang++|clang 14 or later
 fuzz|libclang-rt-14-dev|none|libFuzzer and the sanitizers' libraries for it"
