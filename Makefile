@@ -28,7 +28,7 @@ fuzz: ## a million inputs for every reader of outside bytes, under sanitizers (R
 test-faults: setup ## hurt real trainings 200 times, as root; half an hour to an hour
 	@scripts/test faults
 
-quickstart: ## set up, build, train dense and ScaleCom with 4 learners, print a table
+quickstart: ## set up, build, train dense and ScaleCom with 4 learners, write a report
 	@scripts/setup quickstart
 	@scripts/build program
 	@scripts/quickstart
