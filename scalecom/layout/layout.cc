@@ -1,8 +1,10 @@
 #include "scalecom/layout/layout.h"
 
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <string_view>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
 
@@ -71,6 +73,19 @@ bool Slice::whole() const {
 
 std::string Slice::key() const {
   return whole() ? name : concat(name, "[", first, ":", first + length, "]");
+}
+
+std::optional<PartKey> parse_part_key(const std::string& key) {
+  const std::size_t bracket = key.rfind('[');
+  const std::size_t colon = key.rfind(':');
+  if (bracket == std::string::npos || colon == std::string::npos || colon < bracket ||
+      key.back() != ']') {
+    return std::nullopt;
+  }
+  PartKey part{key.substr(0, bracket)};
+  const auto result = std::from_chars(key.data() + bracket + 1, key.data() + colon, part.first);
+  if (result.ec != std::errc{} || result.ptr != key.data() + colon) return std::nullopt;
+  return part;
 }
 
 Layout::Layout(std::vector<Slice> slices) : slices_(std::move(slices)) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,14 @@ struct Slice {
   /// What tells its memory from others: the name, and of a part also its elements, "fc[200:400]".
   std::string key() const;
 };
+
+/// A part's key() taken apart.
+struct PartKey {
+  std::string name;
+  std::int64_t first = 0;
+};
+/// Nothing for the name of a whole tensor.
+std::optional<PartKey> parse_part_key(const std::string& key);
 
 /// The slices of one bucket: which tensors lie in it, in order and without gaps, and at what rate
 /// each travels. Fixed once made. Names are unique within a bucket and tell a method which memory

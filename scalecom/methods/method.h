@@ -14,6 +14,7 @@
 #include "scalecom/core/buffer.h"
 #include "scalecom/core/stream.h"
 #include "scalecom/layout/rates.h"
+#include "scalecom/layout/selection.h"
 #include "scalecom/methods/loss_scale.h"
 
 namespace scalecom::methods {
@@ -36,6 +37,14 @@ struct LevelTraffic {
 struct Replica {
   int number = 0;
   int replicas = 1;
+};
+
+/// How ranks that all send the same entries come to them: whoever names some takes what `selection`
+/// asks for of its own u = gain * (gradient + decay * memory), and the mean of u is what is sent.
+struct Choice {
+  layout::Selection selection;
+  double decay = 1;
+  double gain = 1;
 };
 
 /// A compressor: takes the mean of a gradient over ranks. Every rank has its own, made from the
@@ -97,6 +106,10 @@ class Method {
   virtual Replica replica(comm::Communicator& communicator) const {
     return {communicator.rank(), communicator.size()};
   }
+
+  /// That of step `step` (the first is 0); nothing where ranks do not all send the same entries, or
+  /// send all of them.
+  virtual std::optional<Choice> choice(std::int64_t /*step*/) const { return std::nullopt; }
 
   /// Takes the last step back, over all its buckets, as if nothing had been sent: for a step whose
   /// result is not used. Until the next step begins; a second call changes nothing.

@@ -1,13 +1,12 @@
 #include "scalecom/state/memory_file.h"
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "scalecom/layout/layout.h"
 #include "scalecom/state/checksum.h"
 #include "scalecom/state/memory_set.h"
 #include "scalecom/state/safetensors.h"
@@ -40,24 +39,6 @@ std::string sum_of(std::span<const float> data) {
     sum.add(data.subspan(at, std::min<std::size_t>(Checksum::kBlock, data.size() - at)));
   }
   return sum.text();
-}
-
-// "fc[200:400]" taken apart; nothing for the name of a whole tensor.
-struct PartName {
-  std::string name;
-  std::int64_t first = 0;
-};
-std::optional<PartName> parse_part(const std::string& key) {
-  const std::size_t bracket = key.rfind('[');
-  const std::size_t colon = key.rfind(':');
-  if (bracket == std::string::npos || colon == std::string::npos || colon < bracket ||
-      key.back() != ']') {
-    return std::nullopt;
-  }
-  PartName part{key.substr(0, bracket)};
-  const auto result = std::from_chars(key.data() + bracket + 1, key.data() + colon, part.first);
-  if (result.ec != std::errc{} || result.ptr != key.data() + colon) return std::nullopt;
-  return part;
 }
 
 // A file whose memories go into those of a learner, with a whole weight out of the number of old
@@ -145,7 +126,7 @@ std::map<std::string, core::AlignedArray<float>> join(
   std::map<std::string, core::AlignedArray<float>> joined;
   std::map<std::string, std::map<std::int64_t, core::AlignedArray<float>*>> divided;
   for (auto& [key, data] : parts) {
-    if (const auto part = parse_part(key)) {
+    if (const auto part = layout::parse_part_key(key)) {
       divided[part->name].emplace(part->first, &data);
     } else {
       joined.emplace(key, std::move(data));

@@ -93,6 +93,16 @@ TEST(Layout, PartsOfATensorHaveKeysOfTheirOwn) {
   EXPECT_FALSE((Slice{"a", 0, 2, 5, {2, 3}, 4}.whole()));
 }
 
+TEST(Layout, KeysOfPartsAreTakenApart) {
+  const auto part = parse_part_key(Slice{"a[1:2]", 0, 2, 5, {2, 3}, 4}.key());
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->name, "a[1:2]");
+  EXPECT_EQ(part->first, 4);
+  for (const char* whole : {"", "a", "a]", "a[]", "a[:]", "a[1]", "a[x:2]", "a[1:2", "a:1[2]"}) {
+    EXPECT_FALSE(parse_part_key(whole)) << whole;
+  }
+}
+
 // Ranks on different machines compare it.
 TEST(Layout, FingerprintIsWhatItAlwaysWas) {
   const Layout layout({{"fc.weight", 0, 1000, 100}, {"fc.bias", 1000, 10, 1}});

@@ -95,6 +95,7 @@ class Grouped final : public Method {
   LevelTraffic level_cost(const layout::Layout& layout, int size, int rank,
                           std::int64_t step) const override;
   LevelTraffic level_traffic() const override;
+  std::optional<Choice> choice(std::int64_t step) const override { return inner_->choice(step); }
   void undo() override { inner_->undo(); }
   void rescale(float factor) override { inner_->rescale(factor); }
   std::vector<NamedMemory> memories() const override { return inner_->memories(); }

@@ -30,6 +30,10 @@ class ScaleCom final : public Method {
   }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
+  std::optional<Choice> choice(std::int64_t step) const override {
+    if (step < options_.warmup) return std::nullopt;
+    return Choice{options_.select, options_.decay, options_.gain};
+  }
   void undo() override;
   void spoil_where(const float* mark, const core::Buffer& /*grad*/,
                    const core::Stream& /*stream*/) override {
