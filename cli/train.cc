@@ -294,6 +294,9 @@ void add_options(CLI::App& command, Options& options) {
   add("--momentum", options.momentum,
       "SGD's: plain, or masked, which moves only the weights for which something was sent (plain)",
       "KIND");
+  add("--similarity-every", request.similarity_every,
+      "Steps between measurements of how alike the learners are, in similarity.jsonl (never)",
+      "STEPS");
   add("--seed", options.seed, "What all that is random comes from (1)", "SEED");
   add("--data", request.data, "The folder of the data (where the task's package puts it)", "DIR");
   command

@@ -15,6 +15,7 @@ namespace {
 namespace core = scalecom::core;
 
 constexpr int kMostLearners = 1024;
+constexpr std::int64_t kMostSteps = 1'000'000'000;
 
 template <typename T>
 void check_range(const char* option, T value, T low, T high) {
@@ -82,6 +83,10 @@ Config resolve(const Request& request) {
   config.weight_decay = recipe.weight_decay;
   check_optimizer(config);
   config.recipe = request.recipe;
+  if (request.similarity_every) {
+    check_range<std::int64_t>("--similarity-every", *request.similarity_every, 1, kMostSteps);
+    config.similarity_every = *request.similarity_every;
+  }
   return config;
 }
 
@@ -96,16 +101,15 @@ Optimizer::Options Config::optimizer_options() const {
 }
 
 std::int64_t resolve_steps(const Request& request, const Config& config, std::int64_t samples) {
-  constexpr std::int64_t kMost = 1'000'000'000;
   if (request.steps) {
-    check_range<std::int64_t>("--steps", *request.steps, 1, kMost);
+    check_range<std::int64_t>("--steps", *request.steps, 1, kMostSteps);
     return *request.steps;
   }
   const double epochs = request.epochs.value_or(tasks::recipe(config.task).epochs);
   check_positive("--epochs", epochs);
   const double a_step = static_cast<double>(config.batch) * config.learners;
   const double steps = std::ceil(epochs * static_cast<double>(samples) / a_step);
-  check_range<double>("--epochs, in steps,", steps, 1, kMost);
+  check_range<double>("--epochs, in steps,", steps, 1, kMostSteps);
   return static_cast<std::int64_t>(steps);
 }
 
@@ -132,6 +136,7 @@ nlohmann::ordered_json to_json(const Config& config) {
                               {"masked_momentum", config.masked_momentum},
                               {"weight_decay", config.weight_decay}};
   if (!config.recipe.empty()) json["recipe"] = config.recipe;
+  if (config.similarity_every > 0) json["similarity_every"] = config.similarity_every;
   return json;
 }
 
@@ -154,12 +159,14 @@ Config config_from_json(const nlohmann::ordered_json& json) {
     config.masked_momentum = json.value("masked_momentum", false);
     json.at("weight_decay").get_to(config.weight_decay);
     config.recipe = json.value("recipe", "");
+    config.similarity_every = json.value("similarity_every", std::int64_t{0});
   } catch (const nlohmann::json::exception& error) {
     throw core::UsageError(core::concat("[config] ", error.what()));
   }
   check_range("learners", config.learners, 1, kMostLearners);
   check_range<std::int64_t>("batch", config.batch, 1, 1 << 20);
-  check_range<std::int64_t>("steps", config.steps, 1, 1'000'000'000);
+  check_range<std::int64_t>("steps", config.steps, 1, kMostSteps);
+  check_range<std::int64_t>("similarity_every", config.similarity_every, 0, kMostSteps);
   check_positive("learning_rate", config.learning_rate);
   return config;
 }

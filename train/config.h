@@ -26,6 +26,7 @@ struct Request {
   std::optional<double> learning_rate_warmup;  ///< share of the steps
   bool masked_momentum = false;  ///< SGD moves only the weights for which something was sent
   std::string recipe;            ///< NAME@VERSION of that which it comes from; may be empty
+  std::optional<std::int64_t> similarity_every;  ///< steps; nothing for never
 };
 
 /// Everything that decides what a run computes.
@@ -45,6 +46,8 @@ struct Config {
   bool masked_momentum = false;
   double weight_decay = 0;
   std::string recipe;  ///< where it comes from; decides nothing
+  /// Steps between measurements of how alike learners are, which change nothing; 0 for none.
+  std::int64_t similarity_every = 0;
 
   /// But for where the task is run.
   tasks::Options task_options() const { return {data, seed, batch}; }

@@ -49,6 +49,7 @@ void Learner::run() {
     prepare();
     restore();
   });
+  if (job_.config.similarity_every > 0) probe_.emplace(*control_, *method_, layout_);
   first_ = known_ = done_;
   started_ = std::chrono::steady_clock::now();
   if (is_first()) job_.observer.on_start(done_, job_.config.steps);
@@ -97,6 +98,7 @@ bool Learner::step() {
   compute({world_.rank(), done_, samples_, gradient_.span(), losses_->next(), stream_});
   losses_->send(stream_);
 
+  if (similarity_due()) probe_->before(gradient_.span(), stream_);
   const Moved before = moved();
   const core::Buffer buffer{gradient_.data(), gradient_.size(), core::DType::kFloat32,
                             gradient_.device()};
@@ -104,6 +106,7 @@ bool Learner::step() {
   const Moved after = moved();
   tally_.add(after.between - before.between, done_ >= warmup_ && done_ > first_,
              after.inside - before.inside);
+  if (similarity_due()) report_similarity();
 
   // Nobody gets past this before every learner has its gradient, so the weights may change then. A
   // GPU is given the next step before the loss of this one is known, so that it has work meanwhile.
@@ -184,16 +187,29 @@ Score Learner::evaluate() {
   return sum;
 }
 
+double Learner::epochs_after(std::int64_t steps) const {
+  const std::int64_t samples = job_.replica.task().samples();
+  return static_cast<double>(order_.seen_after(steps)) / static_cast<double>(samples);
+}
+
+void Learner::report_similarity() {
+  const SimilarityReading reading = probe_->after(gradient_.span(), stream_);
+  comm::together(*control_, [&] {
+    if (!is_first()) return;
+    ordered_json line{{"step", done_ + 1}, {"epoch", epochs_after(done_ + 1)}};
+    line.update(to_json(reading));
+    job_.folder.append_similarity(line);
+  });
+}
+
 void Learner::report_metrics() {
   const Task& task = job_.replica.task();
   const Score score = evaluate();
   const auto tallies = comm::gather(*control_, tally_);
   comm::together(*control_, [&] {
     if (!is_first()) return;
-    const double epoch =
-        static_cast<double>(order_.seen_after(done_)) / static_cast<double>(task.samples());
     const ordered_json line{{"step", done_},
-                            {"epoch", epoch},
+                            {"epoch", epochs_after(done_)},
                             {"loss", loss_sum_ / static_cast<double>(loss_count_)},
                             {"test_loss", score.loss / static_cast<double>(score.samples)},
                             {"value", task.value(score)},
@@ -290,6 +306,10 @@ bool Learner::epoch_ended() const {
 
 bool Learner::checkpoint_due() const {
   return job_.checkpoint_every ? done_ % *job_.checkpoint_every == 0 : epoch_ended();
+}
+
+bool Learner::similarity_due() const {
+  return probe_ && (done_ + 1) % job_.config.similarity_every == 0;
 }
 
 double Learner::seconds() const {

@@ -21,6 +21,7 @@
 #include "train/machine.h"
 #include "train/replica.h"
 #include "train/run_folder.h"
+#include "train/similarity_probe.h"
 
 namespace train {
 
@@ -87,13 +88,18 @@ class Learner {
   /// Of all of the test set, of which each learner does its share.
   Score evaluate();
   void report_metrics();
+  void report_similarity();
   void write_checkpoint();
   void write_transcripts();
   void finish();
 
   bool is_first() const { return world_.rank() == 0; }
+  /// Of the training set, in parts of it too.
+  double epochs_after(std::int64_t steps) const;
   bool epoch_ended() const;
   bool checkpoint_due() const;
+  /// Whether learners are compared in the step that comes next.
+  bool similarity_due() const;
   double seconds() const;
 
   const Job& job_;
@@ -109,6 +115,7 @@ class Learner {
   scalecom::core::Stream stream_;
   scalecom::core::Array<float> gradient_;
   std::optional<Losses> losses_;
+  std::optional<SimilarityProbe> probe_;  // where it is asked for
 
   std::int64_t warmup_ = 0;  // steps that the method itself calls its warm-up
   std::int64_t first_ = 0;   // the first step taken here

@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kCheckpointsKept = 2;
 constexpr std::string_view kPrefix = "step-";
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kSimilarity = "similarity.jsonl";
 constexpr const char* kReferences = "references.txt";
 constexpr const char* kHypotheses = "hypotheses.txt";
 
@@ -36,6 +38,32 @@ std::string read_text(const fs::path& path) {
   text << file.rdbuf();
   if (!file) throw core::IoError(core::concat("[run] ", path.string(), " cannot be read"));
   return text.str();
+}
+
+/// The lines of a file of JSON objects that have a step, up to one that was cut short.
+std::vector<nlohmann::ordered_json> read_lines(const fs::path& path) {
+  std::vector<nlohmann::ordered_json> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    auto json = nlohmann::ordered_json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) break;
+    lines.push_back(std::move(json));
+  }
+  return lines;
+}
+
+void append_line(const fs::path& path, const nlohmann::ordered_json& line) {
+  std::ofstream file(path, std::ios::app);
+  file << line.dump() << std::endl;
+  if (!file) throw core::IoError(core::concat("[run] ", path.string(), " cannot be written"));
+}
+
+void keep_lines_to(std::int64_t step, const fs::path& path) {
+  std::ostringstream kept;
+  for (const auto& line : read_lines(path)) {
+    if (line["step"].get<std::int64_t>() <= step) kept << line.dump() << '\n';
+  }
+  write_text(path, kept.str());
 }
 
 /// Where a learner puts its share of a file.
@@ -173,29 +201,24 @@ void RunFolder::join_transcripts(int learners) {
 }
 
 std::vector<nlohmann::ordered_json> RunFolder::metrics() const {
-  std::vector<nlohmann::ordered_json> lines;
-  std::ifstream file(path_ / "metrics.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    auto json = nlohmann::ordered_json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) break;
-    lines.push_back(std::move(json));
-  }
-  return lines;
+  return read_lines(path_ / kMetrics);
+}
+
+std::vector<nlohmann::ordered_json> RunFolder::similarity() const {
+  return read_lines(path_ / kSimilarity);
 }
 
 void RunFolder::append(const nlohmann::ordered_json& line) {
-  const fs::path path = path_ / "metrics.jsonl";
-  std::ofstream file(path, std::ios::app);
-  file << line.dump() << std::endl;
-  if (!file) throw core::IoError(core::concat("[run] ", path.string(), " cannot be written"));
+  append_line(path_ / kMetrics, line);
 }
 
-void RunFolder::forget_metrics_after(std::int64_t step) {
-  std::ostringstream kept;
-  for (const auto& line : metrics()) {
-    if (line["step"].get<std::int64_t>() <= step) kept << line.dump() << '\n';
-  }
-  write_text(path_ / "metrics.jsonl", kept.str());
+void RunFolder::append_similarity(const nlohmann::ordered_json& line) {
+  append_line(path_ / kSimilarity, line);
+}
+
+void RunFolder::forget_lines_after(std::int64_t step) {
+  keep_lines_to(step, path_ / kMetrics);
+  if (fs::exists(path_ / kSimilarity)) keep_lines_to(step, path_ / kSimilarity);
 }
 
 std::vector<RunFolder::Checkpoint> RunFolder::checkpoints() const {

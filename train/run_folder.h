@@ -14,11 +14,12 @@ namespace train {
 /// A run on the disk:
 ///     config.json      what decides the run, written first
 ///     metrics.jsonl    a line for each epoch, and for the last step
+///     similarity.jsonl how alike learners were, a line each time it was measured, if ever
 ///     checkpoints/     step-000000469 and so on, the last two
 ///     references.txt   of tasks that make text: what the test samples say, a line each, and
 ///     hypotheses.txt   what the trained model makes of them
 ///     result.json      when the run is complete
-/// Every file but metrics.jsonl appears whole or not at all, and so does a checkpoint's folder.
+/// Every file but the two of lines appears whole or not at all, and so does a checkpoint's folder.
 class RunFolder {
  public:
   /// A new run. core::UsageError where the folder cannot be written, or is not empty.
@@ -44,9 +45,11 @@ class RunFolder {
 
   /// The lines, without one that was cut short.
   std::vector<nlohmann::ordered_json> metrics() const;
+  std::vector<nlohmann::ordered_json> similarity() const;
   void append(const nlohmann::ordered_json& line);
+  void append_similarity(const nlohmann::ordered_json& line);
   /// Forgets the lines after `step`, which training will write again.
-  void forget_metrics_after(std::int64_t step);
+  void forget_lines_after(std::int64_t step);
 
   struct Checkpoint {
     std::int64_t step = 0;

@@ -1,12 +1,12 @@
 #include "train/similarity.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 #include "scalecom/state/memory_file.h"
 #include "scalecom/state/memory_set.h"
 #include "scalecom/state/safetensors.h"
+#include "train/gram.h"
 
 namespace train {
 namespace {
@@ -15,28 +15,18 @@ namespace state = scalecom::state;
 
 constexpr std::int64_t kPiece = std::int64_t{1} << 16;
 
-using Matrix = std::vector<std::vector<double>>;
-
-double dot(std::span<const float> a, std::span<const float> b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * b[i];
-  return sum;
-}
-
 /// Adds the products of each two learners' `name`.
 void add_products(const std::vector<state::SafetensorsReader>& files, const std::string& name,
-                  Matrix& products) {
+                  Gram& products) {
   const std::int64_t elements = files.front().tensor(name).elements;
-  std::vector<std::vector<float>> pieces(files.size());
+  std::vector<float> pieces;
   for (std::int64_t first = 0; first < elements; first += kPiece) {
     const auto size = static_cast<std::size_t>(std::min(kPiece, elements - first));
+    pieces.resize(size * files.size());
     for (std::size_t r = 0; r < files.size(); ++r) {
-      pieces[r].resize(size);
-      files[r].read(files[r].tensor(name), first, pieces[r]);
+      files[r].read(files[r].tensor(name), first, std::span(pieces).subspan(r * size, size));
     }
-    for (std::size_t a = 0; a < files.size(); ++a) {
-      for (std::size_t b = 0; b <= a; ++b) products[a][b] += dot(pieces[a], pieces[b]);
-    }
+    products.add(pieces);
   }
 }
 
@@ -60,30 +50,25 @@ Similarity measure_similarity(const std::filesystem::path& folder) {
     state::load(folder, learner, set.learners());
   }
 
-  Matrix products(ranks, std::vector<double>(ranks));
+  Gram products(ranks);
   for (std::size_t member = 0; member < set.elements.size(); ++member) {
     std::vector<state::SafetensorsReader> files;
     for (const std::vector<int>& members : set.ranks) {
       files.emplace_back(folder / state::file_name(members[member], set.first.world));
     }
     for (const auto& [name, elements] : set.elements[member]) {
-      Matrix own(ranks, std::vector<double>(ranks));
+      Gram own(ranks);
       add_products(files, name, own);
       Similarity::Tensor tensor{name, elements, {}};
-      for (std::size_t a = 0; a < ranks; ++a) {
-        tensor.norms.push_back(std::sqrt(own[a][a]));
-        for (std::size_t b = 0; b <= a; ++b) products[a][b] += own[a][b];
-      }
+      for (std::size_t a = 0; a < ranks; ++a) tensor.norms.push_back(own.norm(a));
+      products += own;
       result.tensors.push_back(std::move(tensor));
     }
   }
-  result.cosine = Matrix(ranks, std::vector<double>(ranks));
+  result.cosine.assign(ranks, std::vector<double>(ranks));
   for (std::size_t a = 0; a < ranks; ++a) {
-    result.norms.push_back(std::sqrt(products[a][a]));
-    for (std::size_t b = 0; b <= a; ++b) {
-      const double length = result.norms[a] * result.norms[b];
-      result.cosine[a][b] = result.cosine[b][a] = length > 0 ? products[a][b] / length : 0;
-    }
+    result.norms.push_back(products.norm(a));
+    for (std::size_t b = 0; b < ranks; ++b) result.cosine[a][b] = products.cosine(a, b);
   }
   return result;
 }

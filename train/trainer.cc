@@ -105,6 +105,7 @@ std::string shared_settings(const Prepared& ready, const Place& place) {
     throw core::UsageError(core::concat("[train] ", out.string(), " cannot be looked at: ",
                                         refused.message(), "; choose another --out"));
   }
+  settings["similarity_every"] = ready.config.similarity_every;
   settings["resume from step"] = ready.checkpoint ? ready.checkpoint->step : 0;
   return settings.dump();
 }
@@ -117,7 +118,7 @@ RunFolder open_folder(Prepared& ready, const Place& place, Processes& processes)
     if (ready.folder->config().learners != ready.config.learners) {
       ready.folder->change_learners(ready.config.learners);
     }
-    ready.folder->forget_metrics_after(ready.checkpoint ? ready.checkpoint->step : 0);
+    ready.folder->forget_lines_after(ready.checkpoint ? ready.checkpoint->step : 0);
   });
   comm::together(processes.between(), [&] {
     if (!ready.folder) ready.folder = RunFolder::open(place.out);

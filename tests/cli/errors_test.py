@@ -68,6 +68,10 @@ def test_values_out_of_range(folder):
     expect_refused(run(*TRAIN, "--threads", 0, *out), "--threads")
     expect_refused(run(*TRAIN, "--deadline", 0, *out), "--deadline")
     expect_refused(run(*TRAIN, "--checkpoint-every", 0, *out), "--checkpoint-every")
+    for wrong in (0, -1):
+        expect_refused(run(*TRAIN, "--similarity-every", wrong, *out), f"--similarity-every {wrong}", "1 to")
+    for wrong in ("often", "1.5"):
+        expect_refused(run(*TRAIN, "--similarity-every", wrong, *out), "--similarity-every", wrong)
     expect_refused(run(*TRAIN, "--data", folder, *out), "--data")
     assert not (folder / "run").exists()
 
@@ -121,6 +125,7 @@ def test_output_folders(folder):
 def test_runs_to_resume(folder):
     expect_refused(run("train", "--resume", folder / "none"), "none", "config.json")
     expect_refused(run("train", "--resume", folder, "--method", "dense"), "leave out --method")
+    expect_refused(run("train", "--resume", folder, "--similarity-every", 5), "leave out --similarity-every")
     (folder / "config.json").write_text("{\"task\": ")
     expect_refused(run("train", "--resume", folder), "config.json", "damaged")
 

@@ -6,7 +6,7 @@ import signal
 import time
 
 from program import (MPIRUN, PROGRAM, checkpoints, expect_job_refused, expect_ok, expect_same_run,
-                     mpirun, result, run, run_tests, start, wait_for, write_cifar10)
+                     mpirun, result, run, run_tests, similarity, start, wait_for, write_cifar10)
 
 SCALECOM = "scalecom,rate=20,beta=0.1,warmup=10"
 
@@ -21,6 +21,19 @@ def test_any_division_gives_the_same_bits(folder):
         done = expect_ok(mpirun((processes, *train(folder / f"mpi{processes}", "--json", "-"))))
         assert json.loads(done.stdout)["learners"] == 4
         expect_same_run(folder / "alone", folder / f"mpi{processes}")
+
+
+def test_any_division_sees_the_same_similarity(folder):
+    for more in (("--learners", 5), ("--learners", 6, "--groups", 2)):
+        name = f"{len(more)}"
+        more = (*more, "--steps", 30, "--similarity-every", 4)
+        expect_ok(run(*train(folder / f"alone{name}", *more)[1:]))
+        for processes in (2, 3):
+            out = folder / f"mpi{name}-{processes}"
+            expect_ok(mpirun((processes, *train(out, *more))))
+            expect_same_run(folder / f"alone{name}", out)
+            assert similarity(out) == similarity(folder / f"alone{name}")
+        assert len(similarity(folder / f"alone{name}")) == 7
 
 
 def test_so_do_methods_whose_ranks_choose_for_themselves(folder):
@@ -99,6 +112,7 @@ def test_different_options_are_the_same_error_everywhere(folder):
     differ(train(out, "--learners", 4), train(out, "--learners", 5), "learners is 4", "5")
     differ(train(out, "--seed", 1), train(out, "--seed", 2), "seed")
     differ(train(out), train(folder / "other"), "out")
+    differ(train(out), train(out, "--similarity-every", 2), "similarity_every is 0", "2")
     assert not out.exists()
 
 

@@ -83,6 +83,10 @@ def result(run_folder):
     return json.loads((run_folder / "result.json").read_text())
 
 
+def similarity(run_folder):
+    return [json.loads(line) for line in (run_folder / "similarity.jsonl").open()]
+
+
 def checkpoints(run_folder):
     return sorted((run_folder / "checkpoints").glob("step-*"))
 

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from program import (PROGRAM, checkpoints, environment, expect_ok, expect_refused, expect_same_run,
-                     result, run, run_tests, start, wait_for)
+                     result, run, run_tests, similarity, start, wait_for)
 
 METHOD = "scalecom,rate=20,beta=0.1,warmup=10"
 
@@ -44,6 +44,25 @@ def test_one_learner_sends_nothing(folder):
                          30, "--out", folder / "a", "--json", "-"))
     printed = json.loads(done.stdout)
     assert printed["bytes_per_rank_step"] == 0 and printed["effective_rate"] is None
+
+
+def test_similarity(folder):
+    expect_ok(run(*train(folder / "plain", 70)))
+    expect_ok(run(*train(folder / "compared", 70, "--similarity-every", 5)))
+    expect_same_run(folder / "plain", folder / "compared")
+    assert not (folder / "plain" / "similarity.jsonl").exists()
+    lines = similarity(folder / "compared")
+    assert [line["step"] for line in lines] == list(range(5, 71, 5))
+    for line in lines[:2]:  # all is sent in the warm-up, and nothing remembered
+        assert all(value is None for key, value in line.items() if key not in ("step", "epoch")), line
+    for line in lines[2:]:
+        assert 0 < line["cosine_distance_min"] <= line["cosine_distance"] <= line["cosine_distance_max"] < 2
+        assert 0 < line["hamming"] < 1 and 0 < line["contraction_exact"] < line["contraction"] < 1
+        bound = line["hamming"] + (1 - line["hamming"]) * line["contraction_exact"]
+        assert abs(line["lemma1_bound"] - bound) < 1e-12, line
+        qq = line["qq"]
+        assert len(qq["quantiles"]) == len(qq["first"]) == len(qq["second"])
+        assert all(values == sorted(values) for values in qq.values()) and qq["first"] != qq["second"]
 
 
 def test_interrupted_and_resumed(folder):

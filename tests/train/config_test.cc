@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
 #include "tests/train/folder.h"
 
 namespace train {
@@ -42,6 +43,25 @@ TEST(ConfigTest, AMethodThatBringsMomentumIsGivenNone) {
   EXPECT_FALSE(resolve(asked).optimizer_options().gradient_has_momentum);
   asked.method = "dgc,rate=25";
   EXPECT_TRUE(resolve(asked).optimizer_options().gradient_has_momentum);
+}
+
+TEST(ConfigTest, HowOftenLearnersAreComparedIsKept) {
+  Request asked = request();
+  EXPECT_EQ(resolve(asked).similarity_every, 0);
+  EXPECT_FALSE(to_json(resolve(asked)).contains("similarity_every"));
+  asked.similarity_every = 50;
+  nlohmann::ordered_json json = to_json(resolve(asked));
+  json["steps"] = 1;
+  EXPECT_EQ(config_from_json(json).similarity_every, 50);
+  json["similarity_every"] = -1;
+  EXPECT_NE(message_of<UsageError>([&] { config_from_json(json); }).find("similarity_every -1"),
+            std::string::npos);
+  for (const std::int64_t wrong : {0, -5}) {
+    EXPECT_NE(error([&](Request& r) {
+                r.similarity_every = wrong;
+              }).find(scalecom::core::concat("--similarity-every ", wrong, " is out of range")),
+              std::string::npos);
+  }
 }
 
 TEST(ConfigTest, MaskedMomentumIsKeptAndOldRunsHaveNone) {

@@ -79,10 +79,21 @@ TEST_F(RunFolderTest, ForgetsMetricsThatWillComeAgain) {
   for (const int step : {2, 4, 6}) run.append({{"step", step}});
   std::ofstream(path_ / "metrics.jsonl", std::ios::app) << "{\"step\": 8, \"lo";  // cut short
   EXPECT_EQ(run.metrics().size(), 3U);
-  run.forget_metrics_after(4);
+  run.forget_lines_after(4);
   run.append({{"step", 5}});
   ASSERT_EQ(run.metrics().size(), 3U);
   EXPECT_EQ(run.metrics().back()["step"], 5);
+}
+
+TEST_F(RunFolderTest, ForgetsSimilarityThatWillComeAgain) {
+  RunFolder run = RunFolder::create(path_, config());
+  run.forget_lines_after(0);
+  EXPECT_FALSE(fs::exists(path_ / "similarity.jsonl")) << "nobody asked for it";
+  for (const int step : {2, 4, 6}) run.append_similarity({{"step", step}});
+  run.forget_lines_after(4);
+  ASSERT_EQ(run.similarity().size(), 2U);
+  EXPECT_EQ(run.similarity().back()["step"], 4);
+  EXPECT_TRUE(run.metrics().empty());
 }
 
 TEST_F(RunFolderTest, KeepsTheLastTwoCheckpoints) {

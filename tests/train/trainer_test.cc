@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "scalecom/core/error.h"
 #include "tests/device.h"
 #include "tests/train/folder.h"
 #include "train/run_folder.h"
+#include "train/similarity.h"
 
 namespace train {
 namespace {
@@ -157,6 +160,85 @@ TEST_P(TrainerTest, ThreadsDoNotChangeAnything) {
   run(request(GetParam()), {folder_ / "one", {}, {}, 1}, stopper);
   run(request(GetParam()), {folder_ / "four", {}, {}, 4}, stopper);
   expect_same(folder_ / "one", folder_ / "four");
+}
+
+Request compared(const char* method, std::int64_t every) {
+  Request asked = request(method);
+  asked.similarity_every = every;
+  return asked;
+}
+
+std::string bytes_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void expect_same_files(const fs::path& a, const fs::path& b) {
+  std::size_t files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(a)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    const fs::path name = fs::relative(entry.path(), a);
+    EXPECT_EQ(bytes_of(entry.path()), bytes_of(b / name)) << name;
+    ++files;
+  }
+  EXPECT_EQ(files, 5U) << "the model and four memories";
+}
+
+TEST_P(TrainerTest, ComparingLearnersChangesNothing) {
+  Stopper stopper;
+  run(request(GetParam()), {folder_ / "plain", {}, {}, {}}, stopper);
+  run(compared(GetParam(), 7), {folder_ / "compared", {}, {}, {}}, stopper);
+  expect_same(folder_ / "plain", folder_ / "compared");
+  expect_same_files(RunFolder::open(folder_ / "plain").last_checkpoint()->path,
+                    RunFolder::open(folder_ / "compared").last_checkpoint()->path);
+  EXPECT_FALSE(fs::exists(folder_ / "plain/similarity.jsonl"));
+  const auto lines = RunFolder::open(folder_ / "compared").similarity();
+  ASSERT_EQ(lines.size(), 10U);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto step = static_cast<std::int64_t>(7 * (i + 1));
+    EXPECT_EQ(lines[i]["step"], step);
+    EXPECT_EQ(lines[i]["epoch"], static_cast<double>(step * 64) / 2048);
+  }
+}
+
+// The memories of a checkpoint are those of its step.
+TEST_P(TrainerTest, MemoriesAreAsFarApartAsInTheCheckpoint) {
+  Stopper stopper;
+  run(compared(GetParam(), 35), {folder_ / "run", {}, 35, {}}, stopper);
+  const RunFolder folder = RunFolder::open(folder_ / "run");
+  const auto lines = folder.similarity();
+  const auto checkpoints = folder.checkpoints();
+  ASSERT_EQ(lines.size(), 2U);
+  ASSERT_EQ(checkpoints.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Similarity saved = measure_similarity(checkpoints[i].path / "memories");
+    EXPECT_EQ(lines[i]["step"], saved.step);
+    if (saved.tensors.empty()) {
+      EXPECT_TRUE(lines[i]["cosine_distance"].is_null());
+    } else {
+      EXPECT_NEAR(lines[i]["cosine_distance"], saved.mean_distance(), 1e-12);
+    }
+  }
+}
+
+TEST_P(TrainerTest, AStoppedRunHasTheSimilarityOfAStraightOne) {
+  Stopper whole;
+  run(compared(GetParam(), 3), {folder_ / "straight", {}, {}, {}}, whole);
+
+  Stopper first(13);
+  run(compared(GetParam(), 3), {folder_ / "stopped", {}, 25, {}}, first);
+  const Place resume{{}, folder_ / "stopped", 25, {}};
+  Stopper second(59);
+  run({}, resume, second);
+  // As after a crash: lines beyond the last checkpoint, and one that was cut short.
+  fs::remove_all(RunFolder::open(folder_ / "stopped").last_checkpoint()->path);
+  std::ofstream(folder_ / "stopped/similarity.jsonl", std::ios::app) << "{\"step\": 63, \"ep";
+  Stopper last;
+  EXPECT_TRUE(run({}, resume, last).is_complete());
+  EXPECT_EQ(last.started, 50);
+  const auto lines = RunFolder::open(folder_ / "stopped").similarity();
+  EXPECT_EQ(lines.size(), 23U);
+  EXPECT_EQ(lines, RunFolder::open(folder_ / "straight").similarity());
 }
 
 TEST(TrainerCountsTest, BytesAndRates) {
