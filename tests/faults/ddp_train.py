@@ -121,6 +121,8 @@ class Run:
         for step in range(first, self.args.steps):
             self.step(step)
             done = step + 1
+            if (done, size) == self.args.wait_at:
+                self.wait_to_be_stopped()
             stop = _agree(self.stop)
             if stop or done % self.args.every == 0 or done == self.args.steps:
                 if self.args.note_memory:
@@ -131,6 +133,11 @@ class Run:
             if stop and done < self.args.steps:
                 sys.exit(130)
         self.report()
+
+    def wait_to_be_stopped(self) -> None:
+        """By torchrun, when others join: however long those take to start, they come before the end."""
+        while not self.stop:
+            time.sleep(0.05)
 
     def memory_file(self, step: int) -> Path:
         return self.out / f"means-{step}.pt"
@@ -176,7 +183,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--deadline", type=float, default=4)
     parser.add_argument("--keep-buckets", action="store_true", help="DDP does not cut its buckets anew")
     parser.add_argument("--note-memory", action="store_true", help="how the mean memory came through")
-    return parser.parse_args()
+    parser.add_argument("--wait-at", type=int, nargs=2, metavar=("STEP", "RANKS"),
+                        help="after this step, so many ranks wait for others to join")
+    args = parser.parse_args()
+    args.wait_at = tuple(args.wait_at or ())
+    return args
 
 
 def main() -> None:
