@@ -70,6 +70,7 @@ def register(
     if core.wants_flops():
         count_on_first_forward(ddp.module, names, core.set_flops)
     state = State(core, names, parameters, group, levels, ddp.module)
+    state._owns_groups = True
     state._announce()
     return state
 
@@ -84,6 +85,7 @@ class State:
     """What a method remembers, and what it has done. Made by `register`."""
 
     _model: torch.nn.Module | None = None
+    _owns_groups = False
 
     def __init__(
         self,
@@ -205,6 +207,15 @@ class State:
     def load(self, folder: str | PathLike[str]) -> None:
         """Reads such a folder, of any number of ranks; every rank calls it."""
         self._core.load(fspath(folder))
+
+    def close(self) -> None:
+        """Ends the groups of ranks that were made for this state. Every rank calls it after its last
+        step: for a process that goes on with another model, as their threads and connections would
+        otherwise last as long as the process."""
+        made = [self._group, *([self._levels.inside, self._levels.between] if self._levels else [])]
+        for group in made if self._owns_groups else []:
+            dist.destroy_process_group(group)
+        self._owns_groups = False
 
     def stats(self) -> dict[str, float]:
         """Bytes that this rank has sent and received, of which with groups those between them count, how

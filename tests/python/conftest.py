@@ -1,5 +1,6 @@
 """Worlds of ranks, each started once, and which tests a device takes."""
 
+import os
 from collections.abc import Callable, Iterator
 
 import devices
@@ -11,9 +12,12 @@ from ranks import Ranks
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cpu(reason): makes sense on the CPU only")
     config.addinivalue_line("markers", "gpu(reason): makes sense on a GPU only")
+    config.addinivalue_line("markers", "long: takes minutes; run with SCALECOM_TEST_LONG=1")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("long") is not None and "SCALECOM_TEST_LONG" not in os.environ:
+        pytest.skip("long: run with SCALECOM_TEST_LONG=1")
     if devices.KIND == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     # A mark for another device than the one that is tested.

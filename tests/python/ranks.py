@@ -48,6 +48,7 @@ class Ranks:
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.patience = 3 * DEADLINE.total_seconds()  # with a function that is run
         self.lost = False  # a rank does not answer: another world is needed
         context = mp.get_context("spawn")
         port = _free_port()
@@ -65,7 +66,7 @@ class Ranks:
             pipe.send((function, arguments))
         results = []
         for rank, pipe in enumerate(self._pipes):
-            if not pipe.poll(DEADLINE.total_seconds() * 3):
+            if not pipe.poll(self.patience):
                 self.close()
                 raise RankError(f"rank {rank} does not answer")
             try:

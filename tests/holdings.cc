@@ -1,0 +1,36 @@
+#include "tests/holdings.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace scalecom::testing {
+namespace {
+
+int entries(const char* folder) {
+  const std::filesystem::directory_iterator all(folder);
+  return static_cast<int>(std::distance(begin(all), end(all)));
+}
+
+}  // namespace
+
+Holdings holdings() {
+  std::int64_t all = 0;
+  std::int64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  // The folder of open files is open while it is read.
+  return {resident * sysconf(_SC_PAGESIZE), entries("/proc/self/task"),
+          entries("/proc/self/fd") - 1};
+}
+
+bool resident_memory_counts() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return false;
+#else
+  return true;
+#endif
+}
+
+}  // namespace scalecom::testing
