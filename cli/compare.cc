@@ -16,6 +16,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
+#include "train/json.h"
 #include "train/run_folder.h"
 #include "train/tasks/tasks.h"
 

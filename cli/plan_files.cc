@@ -2,16 +2,17 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "train/json.h"
 
 namespace cli {
 namespace {
 
 namespace core = scalecom::core;
 namespace plan = scalecom::plan;
-using nlohmann::json;
 using nlohmann::ordered_json;
 
 bool is_file(const std::string& name) {
@@ -22,26 +23,25 @@ bool is_file(const std::string& name) {
   throw core::UsageError(core::concat("[plan] ", path, " ", why));
 }
 
-json read(const std::string& path) {
+ordered_json read(const std::string& path) {
   std::ifstream file(path);
   if (!file) refuse(path, "cannot be read");
-  try {
-    return json::parse(file);
-  } catch (const json::exception&) {
-    refuse(path, "is no JSON");
-  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (auto json = train::parse_json(text.str())) return *std::move(json);
+  refuse(path, "is no JSON");
 }
 
 template <typename T>
-T field(const json& object, const char* key, const std::string& path) {
+T field(const ordered_json& object, const char* key, const std::string& path) {
   try {
     return object.at(key).get<T>();
-  } catch (const json::exception&) {
+  } catch (const ordered_json::exception&) {
     refuse(path, core::concat("lacks the field '", key, "', or it is of another kind"));
   }
 }
 
-double positive(const json& object, const char* key, const std::string& path) {
+double positive(const ordered_json& object, const char* key, const std::string& path) {
   const auto value = field<double>(object, key, path);
   if (!(value > 0)) refuse(path, core::concat("has '", key, "' of ", value, "; it is over 0"));
   return value;
@@ -50,7 +50,7 @@ double positive(const json& object, const char* key, const std::string& path) {
 constexpr double kMilli = 1e-3;
 
 // Of `bench step`: one method, the slower of its two parts.
-std::vector<plan::KernelTime> of_step(const json& figures, const std::string& path) {
+std::vector<plan::KernelTime> of_step(const ordered_json& figures, const std::string& path) {
   const double slower =
       std::max(positive(figures, "step_ms", path), positive(figures, "follower_ms", path));
   const std::string spec =
@@ -60,10 +60,10 @@ std::vector<plan::KernelTime> of_step(const json& figures, const std::string& pa
 }
 
 // Of `bench reduce`.
-std::vector<plan::KernelTime> of_reduce(const json& figures, const std::string& path) {
+std::vector<plan::KernelTime> of_reduce(const ordered_json& figures, const std::string& path) {
   std::vector<plan::KernelTime> times;
   const double elements = positive(figures, "elements", path);
-  for (const json& row : field<std::vector<json>>(figures, "rows", path)) {
+  for (const ordered_json& row : field<std::vector<ordered_json>>(figures, "rows", path)) {
     times.push_back({field<std::string>(row, "method", path), elements,
                      positive(row, "kernel_ms", path) * kMilli});
   }
@@ -84,7 +84,7 @@ plan::Kernels plan_kernels(const std::string& names) {
       if (name != names) refuse(name, "is no file; several --kernels are files of one machine");
       return plan::stored_kernels_of(name);
     }
-    const json figures = read(name);
+    const ordered_json figures = read(name);
     if (!figures.is_object()) refuse(name, "is not what scalecom bench writes");
     device = field<std::string>(figures, "device", name);
     const auto more = figures.contains("rows") ? of_reduce(figures, name) : of_step(figures, name);
@@ -103,8 +103,8 @@ ordered_json to_json(const plan::Link& link) {
 }
 
 plan::Link plan_link(const std::string& path) {
-  const json file = read(path);
-  const auto network = field<json>(file, "network", path);
+  const ordered_json file = read(path);
+  const auto network = field<ordered_json>(file, "network", path);
   plan::Link link;
   link.bandwidth = positive(network, "bandwidth", path);
   link.latency = field<double>(network, "latency", path);

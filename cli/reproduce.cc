@@ -20,6 +20,7 @@
 #include "scalecom/core/device.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "train/json.h"
 #include "train/recipes/recipe.h"
 #include "train/recipes/table.h"
 #include "train/run_folder.h"

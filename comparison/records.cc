@@ -5,6 +5,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/file.h"
+#include "train/json.h"
 #include "train/run_folder.h"
 
 namespace comparison {

@@ -1,5 +1,6 @@
 #include "train/checkpoint.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "scalecom/state/method_state.h"
 #include "scalecom/state/safetensors.h"
 #include "train/host_copy.h"
+#include "train/json.h"
 #include "train/run_folder.h"
 
 namespace train {
@@ -51,6 +53,38 @@ void for_each_tensor(const Part& part, core::AlignedArray<float>& host, const Vi
   }
 }
 
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+/// Sums over all learners can be counted too.
+constexpr std::int64_t kMostOfOne = kMost / kMostLearners;
+
+std::int64_t count_of(const nlohmann::ordered_json& tally, const char* key) {
+  return whole_number(tally.at(key), 0, kMostOfOne);
+}
+
+Tally tally_of(const nlohmann::ordered_json& json) {
+  // Runs from before there were groups have neither of the last two.
+  return {count_of(json, "sent"), count_of(json, "counted"), count_of(json, "steps"),
+          json.contains("most") ? count_of(json, "most") : 0,
+          json.contains("inside") ? count_of(json, "inside") : 0};
+}
+
+Standing standing_of(const nlohmann::ordered_json& json, std::int64_t batch) {
+  Standing standing;
+  standing.step = whole_number(json.at("step"), 0, kMostSteps);
+  json.at("seconds").get_to(standing.seconds);
+  json.at("loss").get_to(standing.loss);
+  standing.losses = whole_number(json.at("losses"), 0, kMostSteps);
+  for (const auto& tally : json.at("traffic")) standing.tallies.push_back(tally_of(tally));
+  if (standing.tallies.empty() || standing.tallies.size() > kMostLearners) {
+    throw core::UsageError(core::concat("it is of ", standing.tallies.size(), " learners"));
+  }
+  // Runs had one number of learners before they said how many samples they have seen.
+  const auto learners = static_cast<std::int64_t>(standing.tallies.size());
+  standing.samples = json.contains("samples") ? whole_number(json["samples"], 0, kMost)
+                                              : standing.step * learners * batch;
+  return standing;
+}
+
 }  // namespace
 
 void write_standing(const fs::path& folder, const Standing& standing) {
@@ -72,29 +106,15 @@ void write_standing(const fs::path& folder, const Standing& standing) {
 
 Standing read_standing(const fs::path& folder, std::int64_t batch) {
   const auto json = read_json(folder / kStanding);
-  Standing standing;
   try {
-    json.at("step").get_to(standing.step);
-    json.at("seconds").get_to(standing.seconds);
-    json.at("loss").get_to(standing.loss);
-    json.at("losses").get_to(standing.losses);
-    for (const auto& tally : json.at("traffic")) {
-      standing.tallies.push_back({tally.at("sent"), tally.at("counted"), tally.at("steps"),
-                                  tally.value("most", std::int64_t{0}),
-                                  tally.value("inside", std::int64_t{0})});
-    }
-    // Runs had one number of learners before they said how many samples they have seen.
-    const auto learners = static_cast<std::int64_t>(standing.tallies.size());
-    standing.samples = json.value("samples", standing.step * learners * batch);
+    return standing_of(json, batch);
   } catch (const nlohmann::json::exception& error) {
     throw core::UsageError(core::concat("[checkpoint] ", (folder / kStanding).string(),
                                         " is damaged: ", error.what()));
-  }
-  if (standing.step < 0 || standing.samples < 0 || standing.tallies.empty()) {
+  } catch (const core::UsageError& error) {
     throw core::UsageError(core::concat("[checkpoint] ", (folder / kStanding).string(),
-                                        " is damaged: its figures are out of range"));
+                                        " is damaged: ", error.what()));
   }
-  return standing;
 }
 
 void write_model(const fs::path& folder, Replica& replica, std::int64_t step,

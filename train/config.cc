@@ -8,14 +8,12 @@
 #include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
+#include "train/json.h"
 
 namespace train {
 namespace {
 
 namespace core = scalecom::core;
-
-constexpr int kMostLearners = 1024;
-constexpr std::int64_t kMostSteps = 1'000'000'000;
 
 template <typename T>
 void check_range(const char* option, T value, T low, T high) {
@@ -28,6 +26,12 @@ void check_positive(const char* option, double value) {
   if (value > 0 && std::isfinite(value)) return;
   throw core::UsageError(
       core::concat("[train] ", option, " ", value, " is out of range; give a number over 0"));
+}
+
+void check_warmup(const char* option, double share) {
+  if (share >= 0 && share < 1) return;
+  throw core::UsageError(core::concat("[train] ", option, " ", share,
+                                      " is out of range; give 0 or more, and less than 1"));
 }
 
 void check_optimizer(const Config& config) {
@@ -67,16 +71,13 @@ Config resolve(const Request& request) {
   config.seed = static_cast<std::uint64_t>(request.seed);
   if (!request.data.empty()) config.data = std::filesystem::absolute(request.data);
   config.batch = request.batch.value_or(recipe.batch);
-  check_range<std::int64_t>("--batch", config.batch, 1, 1 << 20);
+  check_range<std::int64_t>("--batch", config.batch, 1, kLargestBatch);
   const double samples = static_cast<double>(config.batch) * config.learners;
   config.learning_rate = request.learning_rate.value_or(
       recipe.learning_rate * std::sqrt(samples / tasks::Recipe::kReferenceSamples));
   check_positive("--lr", config.learning_rate);
   config.learning_rate_warmup = request.learning_rate_warmup.value_or(recipe.learning_rate_warmup);
-  if (!(config.learning_rate_warmup >= 0 && config.learning_rate_warmup < 1)) {
-    throw core::UsageError(core::concat("[train] --lr-warmup ", config.learning_rate_warmup,
-                                        " is out of range; give 0 or more, and less than 1"));
-  }
+  check_warmup("--lr-warmup", config.learning_rate_warmup);
   config.optimizer = recipe.optimizer;
   config.momentum = recipe.momentum;
   config.masked_momentum = request.masked_momentum;
@@ -146,11 +147,12 @@ Config config_from_json(const nlohmann::ordered_json& json) {
     json.at("task").get_to(config.task);
     json.at("method").get_to(config.method);
     json.at("spec").get_to(config.spec);
-    json.at("learners").get_to(config.learners);
+    config.learners = static_cast<int>(whole_number(json.at("learners"), 1, kMostLearners));
+    if (!json.at("seed").is_number_unsigned()) throw core::UsageError("[config] 'seed' is no seed");
     json.at("seed").get_to(config.seed);
     config.data = json.at("data").get<std::string>();
-    json.at("steps").get_to(config.steps);
-    json.at("batch").get_to(config.batch);
+    config.steps = whole_number(json.at("steps"), 1, kMostSteps);
+    config.batch = whole_number(json.at("batch"), 1, kLargestBatch);
     json.at("learning_rate").get_to(config.learning_rate);
     json.at("learning_rate_warmup").get_to(config.learning_rate_warmup);
     // Runs from before there was a choice have neither.
@@ -159,15 +161,14 @@ Config config_from_json(const nlohmann::ordered_json& json) {
     config.masked_momentum = json.value("masked_momentum", false);
     json.at("weight_decay").get_to(config.weight_decay);
     config.recipe = json.value("recipe", "");
-    config.similarity_every = json.value("similarity_every", std::int64_t{0});
+    if (json.contains("similarity_every")) {
+      config.similarity_every = whole_number(json.at("similarity_every"), 0, kMostSteps);
+    }
   } catch (const nlohmann::json::exception& error) {
     throw core::UsageError(core::concat("[config] ", error.what()));
   }
-  check_range("learners", config.learners, 1, kMostLearners);
-  check_range<std::int64_t>("batch", config.batch, 1, 1 << 20);
-  check_range<std::int64_t>("steps", config.steps, 1, kMostSteps);
-  check_range<std::int64_t>("similarity_every", config.similarity_every, 0, kMostSteps);
   check_positive("learning_rate", config.learning_rate);
+  check_warmup("learning_rate_warmup", config.learning_rate_warmup);
   return config;
 }
 

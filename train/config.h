@@ -11,6 +11,12 @@
 
 namespace train {
 
+/// The most that a run may have of each. A learner's mini-batch, of all learners and in all steps,
+/// are samples that can be counted.
+constexpr int kMostLearners = 1024;
+constexpr std::int64_t kLargestBatch = std::int64_t{1} << 20;
+constexpr std::int64_t kMostSteps = 1'000'000'000;
+
 /// What is asked for; what is left out, the task's recipe decides.
 struct Request {
   std::string task;

@@ -12,6 +12,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/file.h"
+#include "train/json.h"
 
 namespace train {
 namespace {
@@ -45,9 +46,10 @@ std::vector<nlohmann::ordered_json> read_lines(const fs::path& path) {
   std::vector<nlohmann::ordered_json> lines;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    auto json = nlohmann::ordered_json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) break;
-    lines.push_back(std::move(json));
+    auto json = parse_json(line);
+    if (!json || !json->is_object() || !json->contains("step")) break;
+    if (!is_whole_number((*json)["step"], 0, kMostSteps)) break;
+    lines.push_back(*std::move(json));
   }
   return lines;
 }
@@ -102,20 +104,6 @@ std::optional<std::int64_t> step_of(const fs::path& path) {
 }
 
 }  // namespace
-
-nlohmann::ordered_json read_json(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) throw core::UsageError(core::concat("[run] ", path.string(), " cannot be read"));
-  try {
-    return nlohmann::ordered_json::parse(file);
-  } catch (const nlohmann::json::exception&) {
-    throw core::UsageError(core::concat("[run] ", path.string(), " is damaged: it is not JSON"));
-  }
-}
-
-void write_json(const fs::path& path, const nlohmann::ordered_json& json) {
-  write_text(path, json.dump(2) + "\n");
-}
 
 RunFolder::RunFolder(fs::path path, Config config)
     : path_(std::move(path)), config_(std::move(config)) {}

@@ -71,9 +71,4 @@ class RunFolder {
   Config config_;
 };
 
-/// Reads a JSON file; core::UsageError, naming it, where it is missing or not JSON.
-nlohmann::ordered_json read_json(const std::filesystem::path& path);
-/// Writes one, whole or not at all.
-void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json);
-
 }  // namespace train

@@ -52,6 +52,35 @@ TEST(CheckpointTest, AStandingWithoutSamplesHasThoseOfItsLearners) {
   EXPECT_THROW(read_standing(folder / "", 16), core::UsageError);
 }
 
+TEST(CheckpointTest, AStandingThatCannotBeIsRefused) {
+  const Folder folder;
+  const auto refuses = [&](const std::string& step, const std::string& samples,
+                           const std::string& tally) {
+    std::ofstream(folder / "standing.json")
+        << R"({"step": )" << step << R"(, "samples": )" << samples
+        << R"(, "seconds": 1, "loss": 0, "losses": 0, "traffic": [)" << tally << "]}";
+    try {
+      read_standing(folder / "", 16);
+    } catch (const core::UsageError& error) {
+      return std::string(error.what()).find("standing.json is damaged") != std::string::npos;
+    }
+    return false;
+  };
+  const std::string tally = R"({"sent": 1, "counted": 1, "steps": 1})";
+  EXPECT_FALSE(refuses("10", "20", tally));
+  EXPECT_TRUE(refuses("-1", "20", tally));
+  EXPECT_TRUE(refuses("1.5", "20", tally));
+  EXPECT_TRUE(refuses("4611686018427387904", "20", tally));
+  EXPECT_TRUE(refuses("10", "18446744073709551615", tally));
+  EXPECT_TRUE(refuses("10", "20", "7"));
+  EXPECT_TRUE(refuses("10", "20", R"({"sent": -1, "counted": 1, "steps": 1})"));
+  // Added up over learners it would overflow.
+  EXPECT_TRUE(refuses("10", "20", R"({"sent": 9223372036854775807, "counted": 1, "steps": 1})"));
+  std::string many = tally;
+  for (int learner = 1; learner <= kMostLearners; ++learner) many += "," + tally;
+  EXPECT_TRUE(refuses("10", "20", many));
+}
+
 TEST(CheckpointTest, ModelComesBackToTheBit) {
   const Folder folder;
   const auto replica = make_replica();

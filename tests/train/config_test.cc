@@ -126,6 +126,23 @@ TEST(ConfigTest, RefusesDamagedJson) {
   EXPECT_THROW(config_from_json(damaged), UsageError);
   damaged["learners"] = "four";
   EXPECT_THROW(config_from_json(damaged), UsageError);
+  // Numbers that would become others.
+  const std::vector<std::pair<const char*, nlohmann::ordered_json>> others{
+      {"learners", 4294967300},
+      {"learners", 2.5},
+      {"learners", true},
+      {"steps", 1.5},
+      {"steps", 18446744073709551615U},
+      {"batch", 4294967297},
+      {"seed", -1},
+      {"seed", 0.5},
+      {"learning_rate_warmup", 1.0},
+      {"learning_rate_warmup", -0.1}};
+  for (const auto& [key, value] : others) {
+    damaged = whole;
+    damaged[key] = value;
+    EXPECT_THROW(config_from_json(damaged), UsageError) << key << " " << value;
+  }
   EXPECT_THROW(config_from_json(nlohmann::ordered_json::array()), UsageError);
 }
 

@@ -96,6 +96,19 @@ TEST_F(RunFolderTest, ForgetsSimilarityThatWillComeAgain) {
   EXPECT_TRUE(run.metrics().empty());
 }
 
+TEST_F(RunFolderTest, MetricsThatItDidNotWriteEndThere) {
+  RunFolder run = RunFolder::create(path_, config());
+  for (const std::string line :
+       {"{\"step\": 18446744073709551615}", "{\"step\": -1}", "{\"step\": 2.5}", "[]", "{}"}) {
+    std::ofstream(path_ / "metrics.jsonl") << "{\"step\": 1}\n" << line << "\n{\"step\": 3}\n";
+    EXPECT_EQ(run.metrics().size(), 1U) << line;
+  }
+  std::ofstream(path_ / "metrics.jsonl") << "{\"step\": 1, \"a\": " << std::string(1'000'000, '[')
+                                         << std::string(1'000'000, ']') << "}\n";
+  EXPECT_TRUE(run.metrics().empty());
+  run.forget_lines_after(1);
+}
+
 TEST_F(RunFolderTest, KeepsTheLastTwoCheckpoints) {
   RunFolder run = RunFolder::create(path_, config());
   EXPECT_FALSE(run.last_checkpoint());

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "train/json.h"
 #include "train/recipes/files.h"
 #include "train/run_folder.h"
 
@@ -27,16 +29,20 @@ bool is_masked(const std::string& momentum) {
   throw core::UsageError(core::concat("momentum '", momentum, "' is not plain or masked"));
 }
 
+int small_number(const ordered_json& value) {
+  return static_cast<int>(whole_number(value, 1, std::numeric_limits<int>::max()));
+}
+
 const std::vector<std::pair<std::string, Take>>& keys() {
   static const std::vector<std::pair<std::string, Take>> all{
-      {"version", [](Recipe& r, const ordered_json& v) { v.get_to(r.version); }},
+      {"version", [](Recipe& r, const ordered_json& v) { r.version = small_number(v); }},
       {"about", [](Recipe& r, const ordered_json& v) { v.get_to(r.about); }},
       {"task", [](Recipe& r, const ordered_json& v) { v.get_to(r.request.task); }},
-      {"learners", [](Recipe& r, const ordered_json& v) { v.get_to(r.request.learners); }},
+      {"learners", [](Recipe& r, const ordered_json& v) { r.request.learners = small_number(v); }},
       {"method", [](Recipe& r, const ordered_json& v) { v.get_to(r.request.method); }},
-      {"groups", [](Recipe& r, const ordered_json& v) { r.request.groups = v.get<int>(); }},
+      {"groups", [](Recipe& r, const ordered_json& v) { r.request.groups = small_number(v); }},
       {"epochs", [](Recipe& r, const ordered_json& v) { r.request.epochs = v.get<double>(); }},
-      {"batch", [](Recipe& r, const ordered_json& v) { r.request.batch = v.get<std::int64_t>(); }},
+      {"batch", [](Recipe& r, const ordered_json& v) { r.request.batch = small_number(v); }},
       {"learning_rate",
        [](Recipe& r, const ordered_json& v) { r.request.learning_rate = v.get<double>(); }},
       {"learning_rate_warmup",
@@ -45,7 +51,12 @@ const std::vector<std::pair<std::string, Take>>& keys() {
        [](Recipe& r, const ordered_json& v) {
          r.request.masked_momentum = is_masked(v.get<std::string>());
        }},
-      {"seeds", [](Recipe& r, const ordered_json& v) { v.get_to(r.seeds); }},
+      {"seeds",
+       [](Recipe& r, const ordered_json& v) {
+         for (const auto& seed : v.get<ordered_json::array_t>()) {
+           r.seeds.push_back(whole_number(seed, 0, std::numeric_limits<std::int64_t>::max()));
+         }
+       }},
       {"baseline", [](Recipe& r, const ordered_json& v) { v.get_to(r.baseline); }}};
   return all;
 }
@@ -70,6 +81,8 @@ void fill(Recipe& recipe, const ordered_json& json) {
       take(recipe, value);
     } catch (const nlohmann::json::exception&) {
       throw core::UsageError(core::concat("'", key, "' cannot be ", value.dump()));
+    } catch (const core::UsageError& error) {
+      throw core::UsageError(core::concat("'", key, "': ", error.what()));
     }
   }
   for (const char* key : kNeeded) {

@@ -60,7 +60,12 @@ TEST(RecipeTest, SaysAllOfARun) {
 TEST(RecipeTest, RefusesWhatIsNotOne) {
   EXPECT_NE(error("colour", "red").find("'colour' is not a key of a recipe; there are version"),
             std::string::npos);
-  EXPECT_NE(error("learners", "many").find("'learners' cannot be \"many\""), std::string::npos);
+  EXPECT_NE(error("seeds", "many").find("'seeds' cannot be \"many\""), std::string::npos);
+  for (const ordered_json& number : ordered_json::parse("[4294967304, 2.5, true, -1, 0]")) {
+    EXPECT_NE(error("learners", number).find("is no whole number from 1"), std::string::npos);
+    EXPECT_NE(error("batch", number).find("is no whole number from 1"), std::string::npos);
+  }
+  EXPECT_NE(error("seeds", {1, 2.5}).find("is no whole number from 0"), std::string::npos);
   EXPECT_NE(error("momentum", "none").find("plain or masked"), std::string::npos);
   EXPECT_NE(error("method", "scalecom,beta=3").find("beta"), std::string::npos);
   EXPECT_NE(error("task", "synthetic,size=9").find("size"), std::string::npos);
@@ -83,6 +88,9 @@ TEST(RecipeTest, AFileIsOneToo) {
   const auto path = folder / "mine.json";
   std::ofstream(path) << some_recipe().dump();
   EXPECT_EQ(find(path.string()).name, "mine");
+  std::ofstream(path) << "{\"version\": " << std::string(1'000'000, '[');
+  EXPECT_NE(message_of<UsageError>([&] { find(path.string()); }).find("mine.json"),
+            std::string::npos);
   std::ofstream(path) << "{";
   EXPECT_NE(message_of<UsageError>([&] { find(path.string()); }).find("mine.json"),
             std::string::npos);

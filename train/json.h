@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace train {
+
+/// A JSON text that is no deeper than what the program writes, so that nobody who walks through it
+/// runs out of stack. Nothing for any other.
+std::optional<nlohmann::ordered_json> parse_json(const std::string& text);
+
+/// Reads a JSON file; core::UsageError, naming it, where it is missing or not JSON.
+nlohmann::ordered_json read_json(const std::filesystem::path& path);
+/// Writes one, whole or not at all.
+void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json);
+
+/// Whether it is a whole number in [low, high]: 2.5, true and, for high = 2^31, 2^32 + 1 are none.
+bool is_whole_number(const nlohmann::ordered_json& value, std::int64_t low, std::int64_t high);
+/// That number; core::UsageError where it is none.
+std::int64_t whole_number(const nlohmann::ordered_json& value, std::int64_t low, std::int64_t high);
+
+}  // namespace train
