@@ -108,7 +108,7 @@ def _save(rank: int, _size: int, folder: str, method: str) -> None:
 
 def _load(rank: int, _size: int, folder: str, method: str, former: int) -> dict[str, torch.Tensor]:
     state = scalecom.register(DistributedDataParallel(network()), method)
-    state.load_state_dict(*(torch.load(f"{folder}/{r}.pt") for r in range(former)))
+    state.load_state_dict(*(torch.load(f"{folder}/{r}.pt", weights_only=True) for r in range(former)))
     saved = state.state_dict()
     return {k.removeprefix(f"rank{rank}."): v for k, v in saved.items() if k.startswith("rank")}
 
@@ -116,7 +116,7 @@ def _load(rank: int, _size: int, folder: str, method: str, former: int) -> dict[
 @pytest.mark.parametrize("method", METHODS)
 def test_states_load_into_another_number_of_ranks(world, tmp_path: Path, method: str) -> None:
     world(3).run(_save, str(tmp_path), method)
-    before = [torch.load(tmp_path / f"{r}.pt") for r in range(3)]
+    before = [torch.load(tmp_path / f"{r}.pt", weights_only=True) for r in range(3)]
     after = world(2).run(_load, str(tmp_path), method, 3)
     assert after[0]
     for name, kept in after[0].items():

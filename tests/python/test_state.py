@@ -39,13 +39,13 @@ def _save_and_go_on(rank: int, _size: int, folder: str, way: str) -> torch.Tenso
 
 def _resume(rank: int, _size: int, folder: str, way: str) -> torch.Tensor:
     model = network(7)
-    model.load_state_dict(torch.load(f"{folder}/model.pt"))
+    model.load_state_dict(torch.load(f"{folder}/model.pt", weights_only=True))
     ddp = DistributedDataParallel(model, bucket_cap_mb=0.1)
     state = scalecom.register(ddp, METHOD)
     if way == "folder":
         state.load(folder)
     else:
-        state.load_state_dict(torch.load(f"{folder}/{rank}.pt"))
+        state.load_state_dict(torch.load(f"{folder}/{rank}.pt", weights_only=True))
     assert state.steps == 5
     return _go_on(rank, ddp, 5, 5)
 
@@ -63,7 +63,7 @@ def _memories(rank: int, _size: int, folder: str, way: str, former: int) -> dict
     if way == "folder":
         state.load(folder)
     else:
-        state.load_state_dict(*(torch.load(f"{folder}/{r}.pt") for r in range(former)))
+        state.load_state_dict(*(torch.load(f"{folder}/{r}.pt", weights_only=True) for r in range(former)))
     saved = state.state_dict()
     return {k.removeprefix(f"rank{rank}."): v for k, v in saved.items() if k.startswith("rank")}
 
