@@ -34,6 +34,14 @@ void check_warmup(const char* option, double share) {
                                       " is out of range; give 0 or more, and less than 1"));
 }
 
+std::int64_t number_at(const nlohmann::ordered_json& json, const char* key, std::int64_t low,
+                       std::int64_t high) {
+  const auto& value = json.at(key);
+  if (is_whole_number(value, low, high)) return value.get<std::int64_t>();
+  throw core::UsageError(core::concat("[config] ", key, " ", value.dump(),
+                                      " is no whole number from ", low, " to ", high));
+}
+
 void check_optimizer(const Config& config) {
   const Optimizer::Options options = config.optimizer_options();
   if (options.kind != Optimizer::Kind::kAdam) return;
@@ -147,12 +155,12 @@ Config config_from_json(const nlohmann::ordered_json& json) {
     json.at("task").get_to(config.task);
     json.at("method").get_to(config.method);
     json.at("spec").get_to(config.spec);
-    config.learners = static_cast<int>(whole_number(json.at("learners"), 1, kMostLearners));
+    config.learners = static_cast<int>(number_at(json, "learners", 1, kMostLearners));
     if (!json.at("seed").is_number_unsigned()) throw core::UsageError("[config] 'seed' is no seed");
     json.at("seed").get_to(config.seed);
     config.data = json.at("data").get<std::string>();
-    config.steps = whole_number(json.at("steps"), 1, kMostSteps);
-    config.batch = whole_number(json.at("batch"), 1, kLargestBatch);
+    config.steps = number_at(json, "steps", 1, kMostSteps);
+    config.batch = number_at(json, "batch", 1, kLargestBatch);
     json.at("learning_rate").get_to(config.learning_rate);
     json.at("learning_rate_warmup").get_to(config.learning_rate_warmup);
     // Runs from before there was a choice have neither.
@@ -162,7 +170,7 @@ Config config_from_json(const nlohmann::ordered_json& json) {
     json.at("weight_decay").get_to(config.weight_decay);
     config.recipe = json.value("recipe", "");
     if (json.contains("similarity_every")) {
-      config.similarity_every = whole_number(json.at("similarity_every"), 0, kMostSteps);
+      config.similarity_every = number_at(json, "similarity_every", 0, kMostSteps);
     }
   } catch (const nlohmann::json::exception& error) {
     throw core::UsageError(core::concat("[config] ", error.what()));
