@@ -6,6 +6,15 @@
 #include <fstream>
 #include <iterator>
 
+// GCC says by a macro what clang says by a feature.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SCALECOM_TEST_IS_SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SCALECOM_TEST_IS_SANITIZED
+#endif
+
 namespace scalecom::testing {
 namespace {
 
@@ -26,7 +35,7 @@ Holdings holdings() {
 }
 
 bool resident_memory_counts() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SCALECOM_TEST_IS_SANITIZED
   return false;
 #else
   return true;

@@ -136,7 +136,7 @@ layout::Layout one_tensor(std::int64_t number) {
 }
 
 TEST(SoakTest, ThousandsOfBucketsInFlightGiveTheBitsOfOneAfterAnother) {
-  constexpr int kRanks = 3;
+  constexpr int kRanks = 4;
   const std::int64_t steps = std::max<std::int64_t>(6, methods::steps() / 50);
   std::vector<layout::Layout> buckets;
   for (std::int64_t i = 0; i < kBuckets; ++i) buckets.push_back(one_tensor(i));
