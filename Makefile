@@ -1,7 +1,7 @@
 # The way in. Every target only calls a script; `make` lists them.
 PREFIX ?= /usr/local
 
-.PHONY: help setup build test test-gpu test-all test-faults fuzz quickstart format check-format tidy install clean
+.PHONY: help setup build test test-gpu test-all test-faults test-sanitized fuzz quickstart format check-format tidy install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -24,6 +24,9 @@ test-all: setup ## the tests, under sanitizers too, and those that are long or n
 fuzz: ## a million inputs for every reader of outside bytes, under sanitizers (RUNS=N for another number)
 	@scripts/setup fuzz
 	@scripts/fuzz $(RUNS)
+
+test-sanitized: setup ## the fastest tests under AddressSanitizer and UBSan
+	@scripts/test sanitized
 
 test-faults: setup ## hurt real trainings 200 times, as root; half an hour to an hour
 	@scripts/test faults

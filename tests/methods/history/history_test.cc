@@ -56,7 +56,8 @@ std::string story_of(const History& history) {
 class Histories : public ::testing::TestWithParam<std::tuple<std::string, worlds::World>> {};
 
 TEST_P(Histories, NothingIsLost) {
-  const auto& [spec, world] = GetParam();
+  const std::string& spec = std::get<0>(GetParam());
+  const worlds::World& world = std::get<1>(GetParam());
   if (spec.ends_with("groups=2") && world.size < 2) GTEST_SKIP() << "one rank is no group of two";
   const auto seed = static_cast<std::uint32_t>(number_from("SCALECOM_TEST_SEED", 1));
   const History history = testing::draw_history(seed, number_from("SCALECOM_TEST_ACTIONS", 60));
