@@ -5,11 +5,13 @@
 #include <numeric>
 #include <random>
 
+#include "bench/cuda/timed.h"
 #include "bench/host/copy.h"
 #include "bench/median.h"
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/comm/together.h"
 #include "scalecom/core/aligned_array.h"
+#include "scalecom/core/array.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/layout/rates.h"
@@ -40,38 +42,53 @@ void check(const ReducePlan& plan) {
 /// A rank's gradient, the same in every step.
 class Gradient {
  public:
-  Gradient(std::int64_t elements, int rank) : source_(elements), data_(elements) {
+  Gradient(std::int64_t elements, int rank, const core::Stream& stream)
+      : stream_(stream), source_(stream.device(), elements), data_(stream.device(), elements) {
     std::minstd_rand random(static_cast<unsigned>(rank) + 1);
     // Of very different sizes, as gradients are.
-    for (float& value : source_) {
+    core::AlignedArray<float> values(elements);
+    for (float& value : values) {
       const auto draw = static_cast<float>(random() % 2001) / 1000.0F - 1;
       value = draw * draw * draw;
     }
+    copy(source_.data(), values.data());
+    core::cuda::synchronize(stream_);
   }
 
   core::Buffer renewed() {
-    host::copy_bytes(data_.data(), source_.data(), 4 * data_.size());
-    return core::Buffer::of(data_.data(), data_.size());
+    copy(data_.data(), source_.data());
+    return {data_.data(), data_.size(), core::DType::kFloat32, data_.device()};
   }
 
  private:
-  core::AlignedArray<float> source_;
-  core::AlignedArray<float> data_;
+  void copy(float* to, const float* from) const {
+    const std::int64_t bytes = 4 * source_.size();
+    if (source_.device().is_cuda()) return core::cuda::copy(to, from, bytes, stream_);
+    host::copy_bytes(to, from, bytes);
+  }
+
+  core::Stream stream_;
+  core::Array<float> source_;
+  core::Array<float> data_;
 };
 
 /// A method at work in a world.
 class Worker {
  public:
-  Worker(const std::string& spec, std::int64_t elements, comm::Communicator& world)
+  Worker(const std::string& spec, std::int64_t elements, comm::Communicator& world,
+         const core::Stream& stream)
       : method_(methods::make(spec)),
         layout_(layout::make_layout(reduced_tensors(elements), method_->rate_policy())),
-        world_(world) {}
+        world_(world),
+        stream_(stream) {}
 
   /// Milliseconds of one reduction.
   double reduce(Gradient& gradient) {
     const core::Buffer buffer = gradient.renewed();
+    const auto reduction = [&] { method_->reduce(buffer, layout_, world_, stream_); };
+    if (buffer.device.is_cuda()) return cuda::timed(stream_, reduction);
     const auto begin = std::chrono::steady_clock::now();
-    method_->reduce(buffer, layout_, world_);
+    reduction();
     const auto end = std::chrono::steady_clock::now();
     return std::chrono::duration<double, std::milli>(end - begin).count();
   }
@@ -83,6 +100,7 @@ class Worker {
   std::unique_ptr<methods::Method> method_;
   layout::Layout layout_;
   comm::Communicator& world_;
+  core::Stream stream_;
 };
 
 // When nothing is under way any more: what follows a message is not ahead of it.
@@ -112,9 +130,10 @@ std::vector<layout::Tensor> reduced_tensors(std::int64_t elements) {
 }
 
 std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan, comm::Communicator& world,
+                                          const core::Stream& stream,
                                           const std::function<void(int done, int all)>& progress) {
   check(plan);
-  Gradient gradient(plan.elements, world.rank());
+  Gradient gradient(plan.elements, world.rank(), stream);
   const int steps = kWarmUps + plan.repeats;
   const int all = 2 * steps * static_cast<int>(plan.methods.size());
   int done = 0;
@@ -123,7 +142,7 @@ std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan, comm::Communic
     ReduceFigures figures;
     figures.method = spec;
     const auto time = [&](comm::Communicator& ranks) {
-      Worker worker(spec, plan.elements, ranks);
+      Worker worker(spec, plan.elements, ranks, stream);
       std::vector<double> times;
       InterfaceCounters start;
       figures.formula = {};

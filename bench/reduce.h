@@ -7,6 +7,7 @@
 
 #include "bench/interface_counters.h"
 #include "scalecom/comm/communicator.h"
+#include "scalecom/core/stream.h"
 #include "scalecom/layout/layout.h"
 
 namespace bench {
@@ -20,7 +21,7 @@ struct ReducePlan {
   std::string interface;
 };
 
-/// Medians over the repeats, and then means over the ranks.
+/// Medians over the repeats, by the GPU's own clock where the stream is one's, and then means over the ranks.
 struct ReduceFigures {
   std::string method;
   double reduce_ms = 0;
@@ -36,9 +37,10 @@ struct ReduceFigures {
 std::vector<scalecom::layout::Tensor> reduced_tensors(std::int64_t elements);
 
 /// Every rank calls it. Steps follow one another without a pause but for a new gradient, which is
-/// not timed. UsageError for a plan that cannot be run.
+/// not timed, and lies on the stream's device. UsageError for a plan that cannot be run.
 std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan,
                                           scalecom::comm::Communicator& world,
+                                          const scalecom::core::Stream& stream,
                                           const std::function<void(int done, int all)>& progress);
 
 }  // namespace bench

@@ -7,6 +7,7 @@
 
 #include "bench/reduce.h"
 #include "cli/commands.h"
+#include "cli/device_ranks.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -27,11 +28,13 @@ constexpr const char* kFooter = R"(
 Whole reductions over the processes of mpirun or torchrun, or of this one alone, past two that are
 not timed; and the same work by each process for itself, all at once. `scalecom plan --kernels FILE`
 takes the --json as what compressing costs on this machine: by one rank for itself or, with --ranks,
-by so many threads, whose work may grow with their number while nothing crosses a network.
+by so many threads, whose work may grow with their number while nothing crosses a network. On GPUs,
+one a process, NCCL lies between the ranks, and times are those of the device's own clock.
 
 Example:
   scalecom bench reduce --methods dense,scalecom,topk --elements 25000000 --json kernels.json
-  mpirun -n 4 -H host1,host2,host3,host4 scalecom bench reduce --methods dense,scalecom)";
+  mpirun -n 4 -H host1,host2,host3,host4 scalecom bench reduce --methods dense,scalecom
+  scalecom bench reduce --device cuda --methods half,topk,powersgd --json gpu.json)";
 
 constexpr std::chrono::minutes kDeadline{5};
 
@@ -39,13 +42,16 @@ struct Options {
   bench::ReducePlan plan;
   std::string methods = "dense,scalecom";
   int ranks = 0;  // as threads of this process; 0: the processes
+  std::string device = "cpu";
   JsonOutput json;
 };
 
 // What moves no bytes over a network, with the work that grows with the ranks if there were some.
-nlohmann::ordered_json to_json(const bench::ReducePlan& plan, int ranks, bool threads,
+nlohmann::ordered_json to_json(const Options& options, int ranks,
                                const std::vector<bench::ReduceFigures>& rows) {
-  nlohmann::ordered_json json{{"device", "cpu"},
+  const bench::ReducePlan& plan = options.plan;
+  const bool threads = options.ranks > 0;
+  nlohmann::ordered_json json{{"device", options.device},
                               {"ranks", ranks},
                               {"elements", plan.elements},
                               {"threads", scalecom::core::pool_threads()},
@@ -82,14 +88,14 @@ std::string to_table(const bench::ReducePlan& plan, int ranks,
 }
 
 void show(const Options& options, int ranks, const std::vector<bench::ReduceFigures>& rows) {
-  options.json.write(to_json(options.plan, ranks, options.ranks > 0, rows));
+  options.json.write(to_json(options, ranks, rows));
   if (!options.json.takes_stdout()) fmt::print("{}", to_table(options.plan, ranks, rows));
 }
 
-std::vector<bench::ReduceFigures> measure(const bench::ReducePlan& plan,
-                                          comm::Communicator& world) {
+std::vector<bench::ReduceFigures> measure(const bench::ReducePlan& plan, comm::Communicator& world,
+                                          const core::Stream& stream = {}) {
   Progress progress;
-  const auto rows = bench::measure_reduce(plan, world, [&](int done, int all) {
+  const auto rows = bench::measure_reduce(plan, world, stream, [&](int done, int all) {
     if (world.rank() != 0) return;
     if (done == 1) progress.start(done, all);
     progress.update(done, "reducing");
@@ -110,7 +116,8 @@ int run_threads(const Options& options) {
 
 int run_processes(const Options& options) {
   train::Processes processes(kDeadline);
-  const auto rows = measure(options.plan, processes.between());
+  DeviceRanks world(processes, options.device, kDeadline);
+  const auto rows = measure(options.plan, world.ranks(), world.stream());
   if (processes.first()) show(options, processes.size(), rows);
   return 0;
 }
@@ -125,6 +132,10 @@ int run(Options& options) {
   if (options.ranks < 0 || options.ranks > kMostRanks) {
     throw core::UsageError(
         core::concat("[bench] --ranks ", options.ranks, "; there are 1 to ", kMostRanks));
+  }
+  if (options.ranks > 0 && options.device != "cpu") {
+    throw core::UsageError(core::concat("[bench] --ranks are threads of a CPU, and --device is ",
+                                        options.device, "; start a process for each GPU"));
   }
   return options.ranks > 0 ? run_threads(options) : run_processes(options);
 }
@@ -144,6 +155,8 @@ Command add_bench_reduce(CLI::App& bench) {
       ->add_option("--ranks", options->ranks,
                    "Ranks as threads of this process, instead of the processes that there are")
       ->type_name("N");
+  command->add_option("--device", options->device, "cpu, cuda for a GPU a process, or cuda:1")
+      ->capture_default_str();
   command->add_option("--repeats", options->plan.repeats, "How often each is timed")
       ->capture_default_str();
   command

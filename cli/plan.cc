@@ -2,11 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/device_ranks.h"
 #include "cli/json_output.h"
 #include "cli/plan_files.h"
 #include "cli/plan_report.h"
@@ -14,7 +14,6 @@
 #include "cli/sweep.h"
 #include "cli/table.h"
 #include "comparison/entrants.h"
-#include "scalecom/comm/nccl/nccl.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/plan/calibrate.h"
@@ -25,7 +24,6 @@
 namespace cli {
 namespace {
 
-namespace comm = scalecom::comm;
 namespace core = scalecom::core;
 namespace plan = scalecom::plan;
 
@@ -75,14 +73,6 @@ struct Options {
   throw core::UsageError(core::concat("[plan] ", option, " is missing; give ", allowed));
 }
 
-// Any of these words in a launcher's variables names the process's place among those of its host.
-int local_rank() {
-  for (const char* name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"}) {
-    if (const char* const text = std::getenv(name)) return std::atoi(text);
-  }
-  return 0;
-}
-
 struct Measured {
   std::vector<plan::HopTime> hops;
   plan::Link link;
@@ -90,25 +80,15 @@ struct Measured {
 
 // Over MPI's processes or torchrun's and, on GPUs, over NCCL between them.
 Measured measure(const Options& options, train::Processes& processes) {
-  core::Stream stream;
-  std::unique_ptr<comm::Communicator> nccl;
-  comm::Communicator* ranks = &processes.between();
-  if (options.device != "cpu") {
-    const auto device = options.device == "cuda"
-                            ? core::parse_device(core::concat("cuda:", local_rank()))
-                            : core::parse_device(options.device);
-    nccl = comm::nccl::make_communicator(processes.between(), device, kDeadline);
-    stream = core::Stream::cuda(device);
-    ranks = nccl.get();
-  }
+  DeviceRanks world(processes, options.device, kDeadline);
   Progress progress;
   Measured measured;
-  measured.hops =
-      plan::measure_hops(*ranks, plan::hop_sizes(ranks->size()), stream, [&](int done, int all) {
-        if (!processes.first()) return;
-        if (done == 1) progress.start(0, all);
-        progress.update(done, "measuring the network");
-      });
+  measured.hops = plan::measure_hops(world.ranks(), plan::hop_sizes(processes.size()),
+                                     world.stream(), [&](int done, int all) {
+                                       if (!processes.first()) return;
+                                       if (done == 1) progress.start(0, all);
+                                       progress.update(done, "measuring the network");
+                                     });
   progress.clear();
   measured.link = plan::fit_link(measured.hops);
   return measured;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/cuda/plain_pass.h"
+#include "bench/cuda/timed.h"
 #include "bench/problem.h"
 #include "bench/scripted_peers.h"
 #include "bench/turns.h"
@@ -21,31 +22,6 @@ namespace {
 namespace comm = scalecom::comm;
 namespace core = scalecom::core;
 namespace methods = scalecom::methods;
-
-// A moment on the device's own clock.
-class Moment {
- public:
-  Moment() { core::cuda::check(cudaEventCreate(&event_), "cudaEventCreate"); }
-  ~Moment() { static_cast<void>(cudaEventDestroy(event_)); }
-  Moment(const Moment&) = delete;
-  Moment& operator=(const Moment&) = delete;
-
-  void record(const core::Stream& stream) {
-    core::cuda::check(cudaEventRecord(event_, static_cast<cudaStream_t>(stream.native())),
-                      "cudaEventRecord");
-  }
-  /// Waits for both.
-  static double milliseconds(const Moment& begin, const Moment& end) {
-    core::cuda::check(cudaEventSynchronize(end.event_), "cudaEventSynchronize");
-    float elapsed = 0;
-    core::cuda::check(cudaEventElapsedTime(&elapsed, begin.event_, end.event_),
-                      "cudaEventElapsedTime");
-    return elapsed;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 class StepBench {
  public:
@@ -133,15 +109,9 @@ void StepBench::time(StepFigures& figures, const std::function<void(int, int)>& 
             copy_gradient();
             core::cuda::copy(copied_too.data(), memory.data(), 4 * plan_.elements, stream_);
           }};
-  Moment begin;
-  Moment end;
   const auto milliseconds = [&](const std::function<void()>& pass) {
-    // It keeps the device busy while the host puts the pass behind it, as a backward pass does.
     refill();
-    begin.record(stream_);
-    pass();
-    end.record(stream_);
-    return Moment::milliseconds(begin, end);
+    return timed(stream_, pass);
   };
   time_in_turns(passes, Against::kFloor, plan_.repeats, milliseconds, progress, figures);
 }

@@ -22,7 +22,7 @@ TEST(MeasureReduce, CountsWhatTheFormulaSays) {
   const ReducePlan plan{50'000, {"dense", "scalecom,first=compressed", "gtopk,rate=100"}, 3, ""};
   std::vector<ReduceFigures> first;
   comm::inproc::run(3, [&](comm::Communicator& world) {
-    const auto rows = measure_reduce(plan, world, [](int, int) {});
+    const auto rows = measure_reduce(plan, world, {}, [](int, int) {});
     if (world.rank() == 0) first = rows;
   });
   ASSERT_EQ(first.size(), plan.methods.size());
@@ -37,7 +37,7 @@ TEST(MeasureReduce, CountsWhatTheFormulaSays) {
 TEST(MeasureReduce, RefusesPlansThatCannotBeRun) {
   const auto alone = comm::inproc::make_world(1);
   const auto refused = [&](const ReducePlan& plan) {
-    EXPECT_THROW(measure_reduce(plan, *alone.front(), [](int, int) {}), core::UsageError);
+    EXPECT_THROW(measure_reduce(plan, *alone.front(), {}, [](int, int) {}), core::UsageError);
   };
   refused({0, {"dense"}, 1, ""});
   refused({10, {"dense"}, 0, ""});
