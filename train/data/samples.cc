@@ -5,13 +5,16 @@
 namespace train::data {
 namespace {
 
+/// The place inside of `size` that is seen at `place`.
+std::int64_t reflected(std::int64_t place, std::int64_t size) {
+  if (place < 0) return -place;
+  return place < size ? place : 2 * size - 2 - place;
+}
+
 /// One row of a picture; `value` says what its places hold.
 template <typename Value>
 void copy_row(const Pick& pick, std::int64_t width, const Value& value, float* out) {
-  for (std::int64_t x = 0; x < width; ++x) {
-    const std::int64_t from = x + pick.right;
-    out[x] = from >= 0 && from < width ? value(from) : 0;
-  }
+  for (std::int64_t x = 0; x < width; ++x) out[x] = value(reflected(x + pick.right, width));
   if (pick.mirrored != 0) std::reverse(out, out + width);
 }
 
@@ -38,12 +41,7 @@ void copy(const Samples& samples, const Pick& pick, std::span<float> out) {
   float* to = out.data();
   for (std::int64_t c = 0; c < channels; ++c) {
     for (std::int64_t y = 0; y < height; ++y, to += width) {
-      const std::int64_t from = y + pick.down;
-      if (from < 0 || from >= height) {
-        std::fill(to, to + width, 0.0F);
-        continue;
-      }
-      const std::int64_t row = begin + (c * height + from) * width;
+      const std::int64_t row = begin + (c * height + reflected(y + pick.down, height)) * width;
       if (samples.floats.empty()) {
         const std::uint8_t* const bytes = samples.bytes.data() + row;
         const float* const scale = samples.scale.data() + c * 256;

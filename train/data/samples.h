@@ -37,7 +37,8 @@ struct Samples {
 void append_scale(float mean, float deviation, std::vector<float>& scale);
 
 /// A sample as it is taken. The place (y, x) shows what is at (y + down, x + right) of the sample,
-/// which is 0 outside of it, and then left and right are exchanged in a mirrored one.
+/// which goes on beyond its edges as seen in a mirror that stands on its last place, and then left
+/// and right are exchanged in a mirrored one. It is moved by less than its own size.
 struct Pick {
   std::int32_t sample = 0;
   std::int8_t down = 0;

@@ -13,10 +13,12 @@ namespace train::models {
 
 /// One learner's mini-batch, and where its results go, on the classifier's device.
 struct Batch {
-  std::span<const data::Pick> picks;   ///< of the training set
-  std::span<float> gradient;           ///< of the mean loss, in the order of Model::tensors()
-  float* loss = nullptr;               ///< that mean
-  bool keeps_figures = false;          ///< whether the batch's figures go into the running ones
+  std::span<const data::Pick> picks;  ///< of the training set
+  std::span<float> gradient;          ///< of the mean loss, in the order of Model::tensors()
+  float* loss = nullptr;              ///< that mean
+  /// Whether the batch's figures go into the running ones, with those of the batches that it is
+  /// joined with.
+  bool keeps_figures = false;
   scalecom::core::Stream stream = {};  ///< in order on which the results come
 };
 

@@ -32,10 +32,11 @@ TEST(SamplesTest, AreTakenAsTheyAre) {
 
 TEST(SamplesTest, AreMovedAndThenMirrored) {
   EXPECT_EQ(taken(numbers(), {0, 1, -1, 0}),
-            (std::vector<float>{0, 4, 5, 0, 0, 0, 0, 10, 11, 0, 0, 0}));
-  EXPECT_EQ(taken(numbers(), {0, 1, -1, 1}),
-            (std::vector<float>{5, 4, 0, 0, 0, 0, 11, 10, 0, 0, 0, 0}));
-  EXPECT_EQ(taken(numbers(), {0, 9, 0, 0}), std::vector<float>(12, 0));
+            (std::vector<float>{5, 4, 5, 2, 1, 2, 11, 10, 11, 8, 7, 8}));
+  EXPECT_EQ(taken(numbers(), {0, -1, 2, 0}),
+            (std::vector<float>{6, 5, 4, 3, 2, 1, 12, 11, 10, 9, 8, 7}));
+  EXPECT_EQ(taken(numbers(), {0, -1, 2, 1}),
+            (std::vector<float>{4, 5, 6, 1, 2, 3, 10, 11, 12, 7, 8, 9}));
 }
 
 TEST(SamplesTest, FloatsAreTakenToo) {

@@ -32,10 +32,16 @@ struct Set {
   int width;
 };
 
+/// As data::Pick has it.
+__device__ int reflected(int place, int size) {
+  if (place < 0) return -place;
+  return place < size ? place : 2 * size - 2 - place;
+}
+
 __device__ float value_at(const Set& set, const Pick& pick, int channel, int y, int x) {
-  const int from_y = y + pick.down;
-  const int from_x = (pick.mirrored != 0 ? set.width - 1 - x : x) + pick.right;
-  if (from_y < 0 || from_y >= set.height || from_x < 0 || from_x >= set.width) return 0;
+  const int from_y = reflected(y + pick.down, set.height);
+  const int from_x =
+      reflected((pick.mirrored != 0 ? set.width - 1 - x : x) + pick.right, set.width);
   const std::int64_t row =
       (std::int64_t{pick.sample} * set.channels + channel) * set.height + from_y;
   const std::int64_t place = row * set.width + from_x;

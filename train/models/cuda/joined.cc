@@ -111,9 +111,7 @@ void Joined::gradients(const DeviceSamples& samples, std::span<const Batch> batc
     const Batch& batch = batches[i];
     gather_[i].run(batch.gradient.data(), stream_);
     core::cuda::copy(batch.loss, losses_.const_data_ptr<float>() + i, sizeof(float), stream_);
-    if (batch.keeps_figures) {
-      running.lerp_(figures_.select(0, static_cast<std::int64_t>(i)), kFigureShare);
-    }
+    if (batch.keeps_figures) running.lerp_(figures_.mean(0), kFigureShare);
   }
   done_.record(stream_);
   for (const Batch& batch : batches) done_.make_wait(batch.stream);

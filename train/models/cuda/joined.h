@@ -40,8 +40,8 @@ class Joined {
   /// `stream` waits for all that was put here.
   void make_wait(const scalecom::core::Stream& stream) const { done_.make_wait(stream); }
 
-  /// As many batches as learners, once the weights are `updated`; the figures of the one that keeps
-  /// them go into `running`.
+  /// As many batches as learners, once the weights are `updated`. If one keeps its figures, the
+  /// mean of all goes into `running`: it is there anyway, and less noisy than any.
   void gradients(const DeviceSamples& samples, std::span<const Batch> batches,
                  const scalecom::core::cuda::Event& updated, const at::Tensor& running);
 
