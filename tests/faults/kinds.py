@@ -80,6 +80,9 @@ def _must_name(site: Site, outcome: Outcome, survivors: set[int]) -> None:
     if site.early and site.training.launcher.script:
         return
     silent = [r for r in survivors if not OPERATION.search(site.job.said(r))]
+    # So does a program whose libraries are still being loaded: it has not come to any operation.
+    if site.early and site.training.launcher.engine == "torchrun":
+        silent = [r for r in silent if site.job.said(r)]
     outcome.knows_victim = any(_names(site.job.said(r), site.victim) for r in survivors)
     if silent and not outcome.wrong:
         outcome.wrong = f"ranks {silent} named no operation"
