@@ -8,9 +8,10 @@ namespace scalecom::methods::testing {
 namespace {
 
 constexpr std::array kNames = {"step",    "skipped step", "step that is not finite",
-                               "restore", "rescale",      "other beta"};
+                               "restore", "rescale",      "other beta",
+                               "save",    "fault"};
 // Most of a life is steps.
-constexpr std::array kWeights = {12.0, 2.0, 2.0, 1.0, 1.0, 1.0};
+constexpr std::array kWeights = {12.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0};
 constexpr int kMostQuestions = 400;
 
 }  // namespace

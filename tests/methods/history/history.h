@@ -19,6 +19,9 @@ struct Action {
     kRestore,    ///< saved, and loaded into another number of ranks
     kRescale,    ///< gradients come in other units from now on
     kOtherBeta,  ///< for methods that have one
+    kSave,       ///< a checkpoint
+    kFault,      ///< a rank is lost in the middle of a step, and other ones go on from the last
+                 ///< checkpoint, or from the start where there is none
   };
 
   Kind kind = Kind::kStep;

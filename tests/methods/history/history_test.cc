@@ -32,12 +32,16 @@ std::string shared_folder() {
                       job != nullptr ? job : std::to_string(getpid()));
 }
 
+testing::Toll toll_of(const worlds::World& world) {
+  return world.backend == "inproc" ? testing::Toll::kRank : testing::Toll::kJob;
+}
+
 /// What was lost in a life, or "".
 std::string loss_in(const worlds::World& world, const std::string& spec, const History& history) {
   std::string loss;
   try {
     worlds::run(world, [&](comm::Communicator& ranks) {
-      testing::play(spec, history, shared_folder(), ranks);
+      testing::play(spec, history, toll_of(world), shared_folder(), ranks);
     });
   } catch (const testing::Lost& lost) {
     loss = lost.what();
@@ -92,6 +96,19 @@ INSTANTIATE_TEST_SUITE_P(
                                          "sketched_sgd,rate=20,momentum=0"),
                        ::testing::ValuesIn(worlds::worlds({1, 2, 5}, {}))),
     name_of);
+
+// The lives above are not spared.
+TEST(Histories, RanksAreLost) {
+  const worlds::World world = worlds::worlds({3}, {}).front();
+  using Kind = testing::Action::Kind;
+  History history{{Kind::kStep, 1}, {Kind::kSave, 2}, {Kind::kStep, 3}};
+  for (std::uint32_t seed = 4; seed < 9; ++seed) history.push_back({Kind::kFault, seed});
+  worlds::run(world, [&](comm::Communicator& ranks) {
+    EXPECT_GE(
+        testing::play("scalecom,rate=10,beta=0.1", history, toll_of(world), shared_folder(), ranks),
+        2);
+  });
+}
 
 // The books find a method that loses something on purpose, and what is shown is short.
 TEST(Histories, AMethodThatForgetsIsFoundOut) {

@@ -24,7 +24,7 @@ std::int64_t place_of(const std::string& name, const layout::Layout& model) {
 }  // namespace
 
 Ledger::Ledger(const layout::Layout& model, double forgiven)
-    : model_(model), forgiven_(forgiven), entries_(static_cast<std::size_t>(model.elements())) {}
+    : model_(&model), forgiven_(forgiven), entries_(static_cast<std::size_t>(model.elements())) {}
 
 void Ledger::went_in(std::int64_t element, double mean, double magnitude) {
   Entry& entry = entries_[static_cast<std::size_t>(element)];
@@ -56,7 +56,7 @@ std::vector<double> Ledger::remembered(const Method& method,
   const auto elements = entries_.size();
   std::vector<double> own(elements, std::nan(""));
   for (const NamedMemory& memory : method.memories()) {
-    const std::int64_t place = place_of(memory.name, model_);
+    const std::int64_t place = place_of(memory.name, *model_);
     if (place < 0) continue;
     for (std::size_t i = 0; i < memory.values.size(); ++i) {
       own[static_cast<std::size_t>(place) + i] = static_cast<double>(memory.values[i]);

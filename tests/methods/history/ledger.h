@@ -23,7 +23,8 @@ class Lost : public std::runtime_error {
 /// through its memories. They know nothing of how a method works.
 class Ledger {
  public:
-  /// `forgiven` is the share of what an element has moved that may be missing.
+  /// `forgiven` is the share of what an element has moved that may be missing. The model outlives
+  /// the books.
   Ledger(const layout::Layout& model, double forgiven);
 
   void went_in(std::int64_t element, double mean, double magnitude);
@@ -47,8 +48,8 @@ class Ledger {
   /// The mean over learners of the memories of every element.
   std::vector<double> remembered(const Method& method, comm::Communicator& communicator) const;
 
-  const layout::Layout& model_;
-  const double forgiven_;
+  const layout::Layout* model_;
+  double forgiven_;
   std::vector<Entry> entries_;
 };
 

@@ -4,10 +4,14 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
 
+#include "scalecom/comm/together.h"
+#include "scalecom/core/error.h"
 #include "scalecom/layout/rates.h"
 #include "scalecom/state/method_state.h"
+#include "tests/comm/vanishing.h"
 #include "tests/methods/history/ledger.h"
 #include "tests/methods/shapes.h"
 
@@ -42,8 +46,10 @@ double forgiven_by(const std::string& spec) {
 
 class Player {
  public:
-  Player(const std::string& spec, std::filesystem::path folder, comm::Communicator& world)
+  Player(const std::string& spec, Toll toll, std::filesystem::path folder,
+         comm::Communicator& world)
       : spec_(spec),
+        toll_(toll),
         folder_(std::move(folder)),
         world_(world),
         group_(group_in(spec)),
@@ -79,12 +85,29 @@ class Player {
       case Action::Kind::kOtherBeta:
         change_beta(random);
         break;
+      case Action::Kind::kSave:
+        save();
+        break;
+      case Action::Kind::kFault:
+        fault(random);
+        break;
     }
     if (ranks_ != nullptr) ledger_.check(*method_, unit(), *ranks_);
   }
 
+  int faults() const { return faults_; }
+
  private:
+  using Vanishing = comm::testing::Vanishing;
   enum class Fate { kUsed, kSkipped, kNotFinite };
+  /// A checkpoint's part that is not in its files.
+  struct Saved {
+    Ledger ledger;
+    std::string beta;
+  };
+
+  static constexpr std::chrono::milliseconds kFaultDeadline{100};
+  static constexpr unsigned kMostCalls = 12;  // some steps end before
 
   /// As it is written, or "" where the method has none.
   static std::string beta_in(const std::string& spec) {
@@ -104,8 +127,12 @@ class Player {
   void use_ranks(int count) {
     count_ = count;
     const bool inside = world_.rank() < count;
-    ranks_ = world_.split(inside ? 0 : 1, world_.rank());
+    ranks_ = std::make_unique<Vanishing>(world_.split(inside ? 0 : 1, world_.rank()));
     if (!inside) ranks_.reset();
+  }
+  int some_count(std::mt19937& random) const {
+    const auto groups = static_cast<unsigned>(world_.size() / group_);
+    return (1 + static_cast<int>(random() % groups)) * group_;
   }
 
   void step(std::mt19937& random, Fate fate) {
@@ -189,21 +216,66 @@ class Player {
   }
 
   void restore(std::mt19937& random) {
-    const auto groups = static_cast<unsigned>(world_.size() / group_);
-    const int count = (1 + static_cast<int>(random() % groups)) * group_;
+    save();
+    load(some_count(random));
+  }
+
+  /// All that a restart needs, the books with it.
+  void save() {
     std::error_code ignored;  // another process may be at the same
     if (world_.rank() == 0) std::filesystem::remove_all(folder_, ignored);
     world_.barrier();
     if (ranks_ != nullptr) state::save_method(folder_, *method_, *ranks_);
-    world_.barrier();
+    // A rank that does not take part has books to catch up with.
+    ledger_.follow(0, world_);
+    saved_ = Saved{ledger_, beta_};
+  }
+
+  /// As after a restart with so many ranks.
+  void load(int count) {
+    method_.reset();
     ranks_.reset();
     use_ranks(count);
-    // A rank that was not there has options and books to catch up with.
+    ledger_ = saved_ ? saved_->ledger : Ledger(whole_, forgiven_by(spec_));
     method_ = make(spec_);
+    beta_ = saved_ ? saved_->beta : beta_in(method_->spec());
     if (!beta_.empty()) method_->configure("beta=" + beta_);
-    ledger_.follow(0, world_);
-    if (ranks_ != nullptr) state::load_method(folder_, *method_, *ranks_);
+    if (saved_ && ranks_ != nullptr) state::load_method(folder_, *method_, *ranks_);
     world_.barrier();
+  }
+
+  void fault(std::mt19937& random) {
+    const auto lost = static_cast<int>(random() % static_cast<unsigned>(count_));
+    const auto calls = static_cast<int>(random() % kMostCalls);
+    const int count = some_count(random);
+    // Some ranks may do the step all the same, as their part of it needs nothing of the lost one:
+    // they start again with the others.
+    const int failed = is_step_lost(random, lost, calls) ? 1 : 0;
+    const std::vector<int> all = comm::gather(world_, failed);
+    if (std::find(all.begin(), all.end(), 1) == all.end()) return;
+    ++faults_;
+    load(count);
+  }
+
+  bool is_step_lost(std::mt19937& random, int lost, int calls) {
+    if (ranks_ == nullptr) return false;
+    if (toll_ == Toll::kJob) {
+      step(random, Fate::kUsed);
+      return true;
+    }
+    const auto usual = ranks_->deadline();
+    ranks_->set_deadline(kFaultDeadline);
+    if (ranks_->rank() == lost) ranks_->vanish_after(calls);
+    try {
+      step(random, Fate::kUsed);
+    } catch (const comm::testing::Vanished&) {
+      return true;
+    } catch (const core::PeerError&) {
+      return true;
+    }
+    ranks_->set_deadline(usual);
+    ranks_->stay();
+    return false;
   }
 
   void change_beta(std::mt19937& random) {
@@ -214,6 +286,7 @@ class Player {
   }
 
   std::string spec_;
+  const Toll toll_;
   std::filesystem::path folder_;
   comm::Communicator& world_;
   const int group_;
@@ -222,17 +295,20 @@ class Player {
   layout::Layout whole_;
   Ledger ledger_;
   int count_ = 0;
-  std::unique_ptr<comm::Communicator> ranks_;
+  std::unique_ptr<Vanishing> ranks_;
   std::unique_ptr<Method> method_;
   std::string beta_;
+  std::optional<Saved> saved_;
+  int faults_ = 0;
 };
 
 }  // namespace
 
-void play(const std::string& spec, const History& history, const std::string& folder,
-          comm::Communicator& world) {
-  Player player(spec, folder, world);
+int play(const std::string& spec, const History& history, Toll toll, const std::string& folder,
+         comm::Communicator& world) {
+  Player player(spec, toll, folder, world);
   for (const Action& action : history) player.take(action);
+  return player.faults();
 }
 
 }  // namespace scalecom::methods::testing
