@@ -76,18 +76,22 @@ def _judge(site: Site, began: float, survivors: set[int], seconds: float = DEADL
 
 
 def _must_name(site: Site, outcome: Outcome, survivors: set[int]) -> None:
+    launcher = site.training.launcher
     # A script that is still being read ends at once when torchrun asks it to.
-    if site.early and site.training.launcher.script:
+    if site.early and launcher.script:
         return
     silent = [r for r in survivors if not OPERATION.search(site.job.said(r))]
     # So does a program whose libraries are still being loaded: it has not come to any operation.
-    if site.early and site.training.launcher.engine == "torchrun":
+    if site.early and launcher.engine == "torchrun":
+        silent = [r for r in silent if site.job.said(r)]
+    # mpirun ends the others as soon as the first has said it.
+    if launcher.engine == "mpirun" and not launcher.recovers and len(silent) < len(survivors):
         silent = [r for r in silent if site.job.said(r)]
     outcome.knows_victim = any(_names(site.job.said(r), site.victim) for r in survivors)
     if silent and not outcome.wrong:
         outcome.wrong = f"ranks {silent} named no operation"
     # torch's collectives do not tell who is late, and before they have met, ranks do not know it.
-    is_known = not site.early and not site.training.launcher.script
+    is_known = not site.early and not launcher.script
     if is_known and not outcome.knows_victim and not outcome.wrong:
         outcome.wrong = f"nobody named rank {site.victim}"
 
