@@ -21,7 +21,8 @@ struct ReducePlan {
   std::string interface;
 };
 
-/// Medians over the repeats, by the GPU's own clock where the stream is one's, and then means over the ranks.
+/// Medians over runs of as many repeats as there are ranks, by the GPU's own clock where the stream
+/// is one's, and then means over the ranks.
 struct ReduceFigures {
   std::string method;
   double reduce_ms = 0;

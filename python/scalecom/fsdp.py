@@ -83,6 +83,7 @@ def register_fsdp(
     if core.wants_flops():
         count_on_first_forward(shards.model, shards.paths, _node_flops(core, shards.group))
     state = FsdpState(core, shards, group)
+    state._owns_groups = True
     state._announce()
     return state
 

@@ -136,7 +136,9 @@ def play(
         state.save(after)
     prefix = f"node{state.node}."
     saved = {k.removeprefix(prefix): v for k, v in state.state_dict().items() if k.startswith(prefix)}
-    return results, {n: saved[f"parts.{n}.weight"].full_tensor().cpu() for n in SHAPES}
+    memories = {n: saved[f"parts.{n}.weight"].full_tensor().cpu() for n in SHAPES}
+    state.close()
+    return results, memories
 
 
 def live(world, life: list[Chapter], folder: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import sharded
 import torch
 from devices import DEVICE
 from models import batch, flat, network
@@ -141,6 +142,22 @@ def test_two_thousand_buckets_in_flight_leak_nothing(world, steps: int, settled:
         _expect_no_more(course.last, course.settled)
         assert after.threads <= before.threads and after.files <= before.files
         assert torch.equal(course.weights, ranks[0][0].weights)
+
+
+def _sharded_models_in_turn(rank: int, _size: int, models: int) -> tuple[Holdings, Holdings]:
+    before = Holdings.now()
+    for number in range(models):
+        model, state = sharded.registered("scalecom,rate=20", 2, 1)
+        sharded.steps(model, rank, range(2))
+        state.close()
+        if number == 1:
+            before = Holdings.now()
+    return before, Holdings.now()
+
+
+def test_sharded_models_one_after_another_leave_no_groups(world) -> None:
+    for before, after in world(2).run(_sharded_models_in_turn, 8):
+        assert after.threads <= before.threads and after.files <= before.files
 
 
 def _at_a_pace(rank: int, _size: int, slow: int | None, steps: int) -> tuple[torch.Tensor, float]:
