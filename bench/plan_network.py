@@ -40,10 +40,11 @@ PREFIX = "sc-plan"
 # packet with one header, in bytes and in packets alike.
 HEADER_BYTES = 14 + 20 + 32
 # What a link lets pass at once: below this the kernel's timers, not the rate, are the limit.
-BURSTS = {"1gbit": "512kb", "10gbit": "4mb"}
-# Packets that TCP sends at once after a pause, about a megabyte. The system's ten would make every message
-# of a long distance begin slowly: what a connection that rests between steps pays is not in the model.
-WINDOW = 700
+BURSTS = {"100mbit": "16kb", "1gbit": "512kb", "10gbit": "4mb"}
+# Packets that a host's connections together send at once after a pause, about three megabytes. The system's
+# ten each would make every message of a long distance begin slowly: what a connection that rests between
+# steps pays is not in the model.
+WINDOW = 2100
 # Of the measured time, what the host itself may take where the network is the limit.
 HOST_SHARE = 1 / 3
 
@@ -125,7 +126,7 @@ class Validation:
         # With a queue of a third of a second TCP loses nothing.
         with ShapedHosts(
             network.hosts, network.rate, network.delay_ms / 1e3, prefix=PREFIX, queue="300ms",
-            burst=BURSTS.get(network.rate, "64kb"), congestion="cubic", window=WINDOW,
+            burst=BURSTS.get(network.rate, "64kb"), congestion="cubic", window=WINDOW // (network.hosts - 1),
         ) as hosts:
             yield Cluster(hosts, self._program, self._folder)
 

@@ -31,6 +31,14 @@ def test_bench_step(folder):
     expect_refused(run("bench", "step", "--json", folder), "is a folder")
 
 
+def test_bench_reduce(folder):
+    reduce = ("bench", "reduce", "--elements", 1000)
+    expect_refused(run(*reduce, "--device", "gpu"), "'gpu'", "cuda")
+    expect_refused(run(*reduce, "--device", "cuda:0", "--ranks", 2), "--ranks", "cuda:0")
+    expect_refused(run(*reduce, "--ranks", 1000), "--ranks 1000")
+    expect_refused(run(*reduce, "--methods", "nope"), "nope")
+
+
 def test_bench_step_on_a_terminal(folder):
     """The progress bar is drawn, and the table comes after it."""
     command = f"{shlex.quote(PROGRAM)} bench step --elements 3000000 --rate 2 --threads 1 --repeats 99"

@@ -56,6 +56,19 @@ TEST(WireTime, IsLatenciesAndBytesOverBandwidth) {
   }
 }
 
+TEST(WireTime, ANumberOfOneRankOfTwoComesWithTheStepBefore) {
+  const auto waits = [](std::int64_t floats, int workers, bool gathers) {
+    auto levels = all_reduce_of(floats, workers);
+    if (gathers)
+      levels.between[Call::kAllGather] = comm::all_gather_traffic(8, 8 * workers, workers);
+    return wire_time(levels, false, flat(workers, 1e15, 1, Algorithm::kDirect)).between;
+  };
+  EXPECT_NEAR(waits(1, 2, true), 2, 1e-6);
+  EXPECT_NEAR(waits(1, 2, false), 2, 1e-6);
+  EXPECT_NEAR(waits(2, 2, true), 3, 1e-6);
+  EXPECT_NEAR(waits(1, 3, true), 3, 1e-6);
+}
+
 TEST(WireTime, LongArraysGoInPieces) {
   const std::int64_t floats = 25'000'000;
   const Network network = flat(4, 1e9, 0.01, Algorithm::kDirect);
