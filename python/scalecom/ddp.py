@@ -70,7 +70,7 @@ def register(
     if core.wants_flops():
         count_on_first_forward(ddp.module, names, core.set_flops)
     state = State(core, names, parameters, group, levels, ddp.module)
-    state._owns_groups = True
+    state._owns_groups = groups.can_end_groups_of(ddp.process_group)
     state._announce()
     return state
 
@@ -211,7 +211,8 @@ class State:
     def close(self) -> None:
         """Ends the groups of ranks that were made for this state. Every rank calls it after its last
         step: for a process that goes on with another model, as their threads and connections would
-        otherwise last as long as the process."""
+        otherwise last as long as the process. Groups of some of the job's ranks alone do so in any
+        case."""
         made = [self._group, *([self._levels.inside, self._levels.between] if self._levels else [])]
         for group in made if self._owns_groups else []:
             dist.destroy_process_group(group)

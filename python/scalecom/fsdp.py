@@ -17,7 +17,7 @@ from torch.distributed.tensor import DTensor
 
 from scalecom import _core
 from scalecom.ddp import State
-from scalecom.groups import same_ranks
+from scalecom.groups import can_end_groups_of, same_ranks
 from scalecom.flops import count_on_first_forward
 from scalecom.shards import Shards
 from scalecom.together import check_same, together
@@ -83,7 +83,7 @@ def register_fsdp(
     if core.wants_flops():
         count_on_first_forward(shards.model, shards.paths, _node_flops(core, shards.group))
     state = FsdpState(core, shards, group)
-    state._owns_groups = True
+    state._owns_groups = can_end_groups_of(between)
     state._announce()
     return state
 

@@ -29,6 +29,12 @@ def same_ranks(group: Any, deadline: timedelta) -> Any:
     return _new_group(group, list(range(dist.get_world_size(group))), deadline)
 
 
+def can_end_groups_of(group: Any) -> bool:
+    """Whether what was made of its ranks can be ended before the process is: torch gives a new group of
+    some of all ranks the name of one that was ended, under which the store still has its addresses."""
+    return dist.get_world_size(group) == dist.get_world_size()
+
+
 def divide(group: Any, spec: str, deadline: timedelta) -> Levels | None:
     """As `groups=` in the method's options says: by host for "node", else by whole numbers of ranks in
     a row; nothing where it says nothing. ValueError, on every rank, where that cannot be."""
