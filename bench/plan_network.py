@@ -47,6 +47,10 @@ BURSTS = {"100mbit": "16kb", "1gbit": "512kb", "10gbit": "4mb"}
 WINDOW = 2100
 # Of the measured time, what the host itself may take where the network is the limit.
 HOST_SHARE = 1 / 3
+MOST_REPEATS = 200
+# Without a shape, where a million elements take milliseconds.
+UNSHAPED_ELEMENTS = 50_000_000
+LEAST_UNSHAPED_REPEATS = 9
 
 
 def mpi_settings(hosts: int) -> dict[str, str]:
@@ -189,7 +193,8 @@ def _off_wire(row: dict[str, Any]) -> float:
 
 
 def _repeats(planned: dict[str, float], seconds: float) -> dict[str, int]:
-    return {name: max(2, min(25, round(1e3 * seconds / max(ms, 1)))) for name, ms in planned.items()}
+    """As many as fit. The median is of runs of as many steps as hosts, so short steps need many."""
+    return {name: max(2, min(MOST_REPEATS, round(1e3 * seconds / max(ms, 1)))) for name, ms in planned.items()}
 
 
 def validate(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -199,7 +204,10 @@ def validate(args: argparse.Namespace) -> list[dict[str, Any]]:
         for hosts in args.hosts:
             with validation.cluster(Network(None, 0, hosts)) as cluster:
                 unshaped = {
-                    elements: validation.reductions(cluster, elements, dict.fromkeys(args.methods, 9))
+                    elements: validation.reductions(
+                        cluster, elements,
+                        dict.fromkeys(args.methods, max(LEAST_UNSHAPED_REPEATS, UNSHAPED_ELEMENTS // elements)),
+                    )
                     for elements in args.elements
                 }
             for rate in args.rates:
