@@ -39,6 +39,13 @@ void check(const ReducePlan& plan) {
   }
 }
 
+double milliseconds(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
 /// A rank's gradient, the same in every step.
 class Gradient {
  public:
@@ -82,15 +89,13 @@ class Worker {
         world_(world),
         stream_(stream) {}
 
-  /// Milliseconds of one reduction.
+  /// Milliseconds of one reduction; on a host, of renewing the gradient too.
   double reduce(Gradient& gradient) {
-    const core::Buffer buffer = gradient.renewed();
-    const auto reduction = [&] { method_->reduce(buffer, layout_, world_, stream_); };
-    if (buffer.device.is_cuda()) return cuda::timed(stream_, reduction);
-    const auto begin = std::chrono::steady_clock::now();
-    reduction();
-    const auto end = std::chrono::steady_clock::now();
-    return std::chrono::duration<double, std::milli>(end - begin).count();
+    if (stream_.device().is_cuda()) {
+      const core::Buffer buffer = gradient.renewed();
+      return cuda::timed(stream_, [&] { method_->reduce(buffer, layout_, world_, stream_); });
+    }
+    return milliseconds([&] { method_->reduce(gradient.renewed(), layout_, world_, stream_); });
   }
   comm::Traffic formula() const {
     return method_->cost(layout_, world_.size(), world_.rank(), method_->steps() - 1).total();
@@ -115,6 +120,26 @@ double mean_over_ranks(comm::Communicator& world, double value) {
   return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
 }
 
+/// What a step takes that waits for nobody, at every rank at the same time: the median of means
+/// over a fifth of the steps. Ranks that share cores take turns on them, for longer than a short
+/// step takes, and the middle step would know nothing of the others.
+double undisturbed(comm::Communicator& world, const std::vector<double>& times) {
+  constexpr int kParts = 5;
+  const int steps = static_cast<int>(times.size());
+  return mean_over_ranks(world, median_of_runs(times, (steps + kParts - 1) / kParts));
+}
+
+/// What a host takes to renew the gradient, which is in all times of its steps: a rank cannot
+/// reduce before the others have theirs.
+double renewal(Gradient& gradient, int repeats, comm::Communicator& world,
+               const core::Stream& stream) {
+  if (stream.device().is_cuda()) return 0;
+  std::vector<double> times;
+  world.barrier();
+  for (int i = 0; i < repeats; ++i) times.push_back(milliseconds([&] { gradient.renewed(); }));
+  return undisturbed(world, times);
+}
+
 }  // namespace
 
 std::vector<layout::Tensor> reduced_tensors(std::int64_t elements) {
@@ -137,6 +162,7 @@ std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan, comm::Communic
   const int steps = kWarmUps + plan.repeats;
   const int all = 2 * steps * static_cast<int>(plan.methods.size());
   int done = 0;
+  const double renewal_ms = renewal(gradient, plan.repeats, world, stream);
   std::vector<ReduceFigures> rows;
   for (const std::string& spec : plan.methods) {
     ReduceFigures figures;
@@ -161,11 +187,13 @@ std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan, comm::Communic
       }
       figures.moved = ranks.counters().total() - before;
       figures.wire = counters_now(plan, world) - start;
-      // Ranks lead in turn, and what one gains by being ahead in a step it waits for in another.
-      return mean_over_ranks(world, median_of_runs(times, ranks.size()));
+      return times;
     };
-    figures.alone_ms = time(*comm::inproc::make_world(1).front());
-    figures.reduce_ms = time(world);
+    const auto less_renewal = [&](double ms) { return std::max(0.0, ms - renewal_ms); };
+    figures.alone_ms = less_renewal(undisturbed(world, time(*comm::inproc::make_world(1).front())));
+    // Ranks lead in turn, and what one gains by being ahead in a step it waits for in another.
+    figures.reduce_ms =
+        less_renewal(mean_over_ranks(world, median_of_runs(time(world), world.size())));
     rows.push_back(std::move(figures));
   }
   return rows;

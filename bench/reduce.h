@@ -21,12 +21,13 @@ struct ReducePlan {
   std::string interface;
 };
 
-/// Medians over runs of as many repeats as there are ranks, by the GPU's own clock where the stream
-/// is one's, and then means over the ranks.
+/// Means over the ranks, by the GPU's own clock where the stream is one's.
 struct ReduceFigures {
   std::string method;
-  double reduce_ms = 0;
-  double alone_ms = 0;  ///< in a world of one, at every rank at the same time
+  double reduce_ms = 0;  ///< the median over runs of as many repeats as there are ranks
+  /// In a world of one, at every rank at the same time: what the host's cores, or the GPU, take for
+  /// all ranks that they serve.
+  double alone_ms = 0;
   /// Of this rank in all repeats together: as it counted, as the method says, and as its network
   /// device did.
   scalecom::comm::Traffic moved;
@@ -37,8 +38,8 @@ struct ReduceFigures {
 /// The gradient that is reduced: matrices of 1000 x 1000, and a row of what is left.
 std::vector<scalecom::layout::Tensor> reduced_tensors(std::int64_t elements);
 
-/// Every rank calls it. Steps follow one another without a pause but for a new gradient, which is
-/// not timed, and lies on the stream's device. UsageError for a plan that cannot be run.
+/// Every rank calls it. Steps follow one another without a pause but for a new gradient, whose time
+/// is taken off, and which lies on the stream's device. UsageError for a plan that cannot be run.
 std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan,
                                           scalecom::comm::Communicator& world,
                                           const scalecom::core::Stream& stream,
