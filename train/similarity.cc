@@ -54,7 +54,7 @@ Similarity measure_similarity(const std::filesystem::path& folder) {
   for (std::size_t member = 0; member < set.elements.size(); ++member) {
     std::vector<state::SafetensorsReader> files;
     for (const std::vector<int>& members : set.ranks) {
-      files.emplace_back(folder / state::file_name(members[member], set.first.world));
+      files.emplace_back(set.path(folder, members[member]));
     }
     for (const auto& [name, elements] : set.elements[member]) {
       Gram own(ranks);

@@ -49,6 +49,17 @@ std::pair<std::filesystem::path, int> create_fresh(const std::filesystem::path& 
   }
 }
 
+void write_all(int descriptor, std::span<const std::byte> bytes,
+               const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const std::size_t wanted = std::min(bytes.size(), kLargestCall);
+    const ssize_t put = ::write(descriptor, bytes.data(), wanted);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail("write", path);
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+}
+
 }  // namespace
 
 File::File(std::filesystem::path path, int descriptor)
@@ -109,13 +120,7 @@ NewFile::~NewFile() {
 }
 
 void NewFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const std::size_t wanted = std::min(bytes.size(), kLargestCall);
-    const ssize_t put = ::write(temporary_.descriptor_, bytes.data(), wanted);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) fail("write", target_);
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
+  write_all(temporary_.descriptor_, bytes, target_);
 }
 
 void NewFile::commit() {
@@ -131,6 +136,14 @@ void NewFile::commit() {
     ::fsync(folder);
     ::close(folder);
   }
+}
+
+void append(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+  const File file(path, ::open(path.c_str(), kFlags, 0666));
+  if (file.descriptor_ < 0) fail("write", path);
+  write_all(file.descriptor_, bytes, path);
+  if (::fsync(file.descriptor_) != 0) fail("write", path);
 }
 
 }  // namespace scalecom::state

@@ -24,6 +24,7 @@ class File {
 
  private:
   friend class NewFile;
+  friend void append(const std::filesystem::path& path, std::span<const std::byte> bytes);
   File(std::filesystem::path path, int descriptor);
 
   std::filesystem::path path_;
@@ -49,5 +50,9 @@ class NewFile {
   File temporary_;
   bool committed_ = false;
 };
+
+/// Adds to the end of a file, which is made where it is missing; on the disk when it returns.
+/// core::IoError where that cannot be, or where a link stands in its place.
+void append(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 }  // namespace scalecom::state

@@ -145,17 +145,23 @@ std::map<std::string, core::AlignedArray<float>> join(
     for (const auto& [first, data] : by_first) {
       std::copy(data->begin(), data->end(), whole.begin() + first);
     }
-    joined.emplace(name, std::move(whole));
+    // A whole beside parts is what a member that has none of them had once loaded.
+    joined.insert_or_assign(name, std::move(whole));
   }
   return joined;
 }
 
 }  // namespace
 
-void save(const std::filesystem::path& folder, int rank, int world, const Memories& memories) {
+void write_file(const std::filesystem::path& folder, int rank, int world,
+                const Memories& memories) {
   check_rank(rank, world);
   if (memories.step < 0) {
     throw UsageError(concat("[state] step ", memories.step, "; steps are 0 or more"));
+  }
+  if (memories.number < 0 || memories.number > kMostSaves) {
+    throw UsageError(
+        concat("[state] save ", memories.number, "; numbers are from 0 to ", kMostSaves));
   }
   std::vector<TensorView> tensors;
   std::map<std::string, std::int64_t> elements;
@@ -169,7 +175,13 @@ void save(const std::filesystem::path& folder, int rank, int world, const Memori
   make_folder(folder);
   const Learner learner = memories.learner.learners > 0 ? memories.learner : Learner{rank, world};
   const Label label{memories.method, memories.step, memories.tag, world, rank, learner};
-  write_safetensors(folder / file_name(rank, world), tensors, to_metadata(label, elements, sums));
+  write_safetensors(folder / file_name(rank, {memories.number, world}), tensors,
+                    to_metadata(label, elements, sums));
+}
+
+void save(const std::filesystem::path& folder, int rank, int world, const Memories& memories) {
+  write_file(folder, rank, world, memories);
+  remove_replaced(folder, {memories.number, world});
 }
 
 Loaded load(const std::filesystem::path& folder, int number, int learners) {

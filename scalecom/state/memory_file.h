@@ -34,16 +34,24 @@ struct Memories {
   /// The learner that the rank belongs to: itself, unless groups of ranks share a memory among
   /// them, each rank having parts of its tensors, "fc[200:400]".
   Learner learner = {};
+  /// Of the save, in its folder: larger than those before, and the same at every rank. A save with
+  /// a number of its own replaces no file of another.
+  std::int64_t number = 0;
 };
 
-/// Writes PATH/rank-00003-of-00008.safetensors, making the folder where there is none. Each rank
+/// Writes PATH/rank-00003-of-00008.safetensors, or, where the save has a number, PATH/
+/// rank-00003-of-00008-save-000000012.safetensors, making the folder where there is none. Each rank
 /// calls it, in any order; a rank's file is replaced whole or stays as it was (core::IoError).
 ///
-/// The set is saved when every rank has returned. Files of different steps, methods or tags never
-/// load together, so a save over an older set that is cut short leaves nothing that loads. Who
-/// wants to keep the older set until the newer is complete saves each to a folder of its own and
-/// renames the folder, or points to it, when all ranks are done.
+/// The set is saved when every rank has returned, and takes the place of those before it, whose
+/// files are removed when it is seen to be complete. Files of different steps, methods or tags
+/// never load together. So a save that is cut short leaves the last complete set as it was where it
+/// has another number or another number of ranks, and nothing that loads where it has the same.
 void save(const std::filesystem::path& folder, int rank, int world, const Memories& memories);
+
+/// A number that no file of the folder has, larger than all of them: 0 where there is none. Ranks
+/// that may see different files take the largest of theirs.
+std::int64_t next_number(const std::filesystem::path& folder);
 
 /// What a folder holds.
 struct Saved {
@@ -63,10 +71,11 @@ struct Loaded {
   std::map<std::string, core::AlignedArray<float>> memories;
 };
 
-/// Checks the one complete set of a folder. Files of other names, and sets of other world sizes
-/// that lack a file, are passed over. core::UsageError, naming the file and what is wrong, where
-/// there is no complete set or more than one, or a file is truncated, foreign, damaged or at odds
-/// with the others.
+/// Checks the newest complete set of a folder: of the largest number, and among sets of the same,
+/// which have other numbers of ranks, of the latest step. Files of other names, sets that lack a
+/// file and, where there is another, one whose files are of different saves are passed over.
+/// core::UsageError, naming the file and what is wrong, where there is no complete set, nothing
+/// tells which is the newest, or a file is truncated, foreign, damaged or at odds with the others.
 Saved describe(const std::filesystem::path& folder);
 
 /// The memories of learner `number` of `learners`, from a set saved by any number of them. The same

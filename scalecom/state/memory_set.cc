@@ -1,10 +1,12 @@
 #include "scalecom/state/memory_set.h"
 
 #include <charconv>
+#include <cinttypes>
 #include <cstdio>
 #include <limits>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -69,17 +71,22 @@ Label read_label(const SafetensorsReader& reader) {
   return label;
 }
 
-// The rank and world size that a file's name says; nothing for a name that no save has given.
-std::optional<std::pair<int, int>> parse_file_name(const std::string& name) {
+// The rank and the set that a file's name says; nothing for a name that no save has given.
+std::optional<std::pair<int, SetName>> parse_file_name(const std::string& name) {
   int rank = 0;
-  int world = 0;
-  if (std::sscanf(name.c_str(), "rank-%9d-of-%9d", &rank, &world) != 2) return std::nullopt;
-  if (rank < 0 || rank >= world || name != file_name(rank, world)) return std::nullopt;
-  return std::pair(rank, world);
+  SetName set;
+  const int read =
+      std::sscanf(name.c_str(), "rank-%9d-of-%9d-save-%18" SCNd64, &rank, &set.world, &set.number);
+  if (read < 2 || rank < 0 || rank >= set.world || set.number < 0) return std::nullopt;
+  if (name != file_name(rank, set)) return std::nullopt;
+  return std::pair(rank, set);
 }
 
-std::map<int, std::set<int>> ranks_by_world(const std::filesystem::path& folder) {
-  std::map<int, std::set<int>> found;
+// The ranks whose files are there, by set, the oldest first.
+using Sets = std::map<SetName, std::set<int>>;
+
+Sets sets_in(const std::filesystem::path& folder) {
+  Sets found;
   try {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (const auto parsed = parse_file_name(entry.path().filename().string())) {
@@ -93,38 +100,132 @@ std::map<int, std::set<int>> ranks_by_world(const std::filesystem::path& folder)
   return found;
 }
 
-std::string first_missing(const std::set<int>& ranks, int world) {
-  int rank = 0;
-  while (ranks.contains(rank)) ++rank;
-  return file_name(rank, world);
+bool is_complete(const SetName& set, const std::set<int>& ranks) {
+  return ranks.size() == static_cast<std::size_t>(set.world);
 }
 
-int complete_world(const std::filesystem::path& folder) {
-  std::vector<int> complete;
+std::string first_missing(const std::set<int>& ranks, const SetName& set) {
+  int rank = 0;
+  while (ranks.contains(rank)) ++rank;
+  return file_name(rank, set);
+}
+
+bool is_same_save(const Label& a, const Label& b) {
+  return a.step == b.step && a.method == b.method && a.tag == b.tag &&
+         a.learner.learners == b.learner.learners;
+}
+
+// The step of a complete set; -1 where its files are of several saves, as one that was cut short
+// may have replaced some of another's.
+std::int64_t common_step(const std::filesystem::path& folder, const SetName& set) {
+  const Label first = MemoryFile::open(folder, 0, set).label;
+  for (int rank = 1; rank < set.world; ++rank) {
+    if (!is_same_save(MemoryFile::open(folder, rank, set).label, first)) return -1;
+  }
+  return first.step;
+}
+
+// Of several complete sets, the oldest first. Files of older ones are not opened, as others may be
+// removing them. Where numbers are the same, as without any, the later step is the newer.
+SetName newest_of(const std::filesystem::path& folder, const std::vector<SetName>& complete) {
+  std::vector<int> worlds;  // of the newest: more than one where nothing tells them apart
+  SetName newest = complete.back();
+  std::int64_t latest = -1;
+  for (auto set = complete.rbegin(); set != complete.rend(); ++set) {
+    if (!worlds.empty() && set->number != newest.number) break;
+    const std::int64_t step = common_step(folder, *set);
+    if (step < 0 || step < latest) continue;
+    if (step > latest) worlds.clear();
+    worlds.push_back(set->world);
+    newest = *set;
+    latest = step;
+  }
+  if (worlds.size() > 1) {
+    throw UsageError(concat("[state] folder '", folder.string(), "' holds complete sets of ",
+                            core::join(worlds, " and "), " ranks, all of step ", latest,
+                            "; remove the files of all but one"));
+  }
+  return newest;
+}
+
+SetName newest_set(const std::filesystem::path& folder) {
+  std::vector<SetName> complete;
   std::vector<std::string> missing;
-  for (const auto& [world, ranks] : ranks_by_world(folder)) {
-    if (ranks.size() == static_cast<std::size_t>(world)) {
-      complete.push_back(world);
+  for (const auto& [set, ranks] : sets_in(folder)) {
+    if (is_complete(set, ranks)) {
+      complete.push_back(set);
     } else {
-      missing.push_back(first_missing(ranks, world));
+      missing.push_back(first_missing(ranks, set));
     }
   }
   if (complete.size() == 1) return complete.front();
+  if (!complete.empty()) return newest_of(folder, complete);
   const std::string where = concat("[state] folder '", folder.string(), "' ");
-  if (complete.size() > 1) {
-    throw UsageError(concat(where, "holds complete sets of ", core::join(complete, " and "),
-                            " ranks; remove the files of all but one"));
-  }
   if (missing.empty()) throw UsageError(concat(where, "holds no memory files"));
   throw UsageError(concat(where, "holds no complete set: missing ", core::join(missing)));
+}
+
+// Whether every file of a set is there and all are of one save, as far as they can be read.
+bool is_saved(const std::filesystem::path& folder, const SetName& set) {
+  try {
+    const Sets sets = sets_in(folder);
+    const auto found = sets.find(set);
+    return found != sets.end() && is_complete(set, found->second) && common_step(folder, set) >= 0;
+  } catch (const core::Error&) {
+    return false;
+  }
+}
+
+// The files that are of no more use once `by` is complete. Sets of larger numbers are those of a
+// run that has gone back to an earlier step, unless they lack files: those may be of a save that
+// has begun already.
+std::vector<std::pair<int, SetName>> replaced(const Sets& sets, const SetName& by) {
+  std::vector<std::pair<int, SetName>> files;
+  for (const auto& [set, ranks] : sets) {
+    if (set == by || (set.number > by.number && !is_complete(set, ranks))) continue;
+    for (const int rank : ranks) files.emplace_back(rank, set);
+  }
+  return files;
 }
 
 }  // namespace
 
 std::string file_name(int rank, int world) {
-  char name[64];
-  std::snprintf(name, sizeof name, "rank-%05d-of-%05d.safetensors", rank, world);
+  return file_name(rank, SetName{0, world});
+}
+
+std::string file_name(int rank, const SetName& set) {
+  char name[96];
+  if (set.number == 0) {
+    std::snprintf(name, sizeof name, "rank-%05d-of-%05d.safetensors", rank, set.world);
+  } else {
+    std::snprintf(name, sizeof name, "rank-%05d-of-%05d-save-%09" PRId64 ".safetensors", rank,
+                  set.world, set.number);
+  }
   return name;
+}
+
+void remove_replaced(const std::filesystem::path& folder, const SetName& by,
+                     std::optional<int> part) {
+  std::vector<std::pair<int, SetName>> files;
+  try {
+    files = replaced(sets_in(folder), by);
+  } catch (const UsageError&) {
+    return;
+  }
+  if (files.empty() || (!part && !is_saved(folder, by))) return;
+  std::error_code ignored;  // another rank may be at the same
+  for (const auto& [rank, set] : files) {
+    if (part && rank % by.world != *part) continue;
+    std::filesystem::remove(folder / file_name(rank, set), ignored);
+  }
+}
+
+std::int64_t next_number(const std::filesystem::path& folder) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(folder, none)) return 0;  // who writes there says why it fails
+  const Sets sets = sets_in(folder);
+  return sets.empty() ? 0 : sets.rbegin()->first.number + 1;
 }
 
 Metadata to_metadata(const Label& label, const std::map<std::string, std::int64_t>& elements,
@@ -159,8 +260,8 @@ Metadata to_metadata(const Label& label, const std::map<std::string, std::int64_
   return metadata;
 }
 
-MemoryFile MemoryFile::open(const std::filesystem::path& folder, int rank, int world) {
-  MemoryFile file{SafetensorsReader(folder / file_name(rank, world)), {}, {}, {}};
+MemoryFile MemoryFile::open(const std::filesystem::path& folder, int rank, const SetName& set) {
+  MemoryFile file{SafetensorsReader(folder / file_name(rank, set)), {}, {}, {}};
   const SafetensorsReader& reader = file.reader;
   check_format(reader);
   file.label = read_label(reader);
@@ -184,7 +285,7 @@ MemoryFile MemoryFile::open(const std::filesystem::path& folder, int rank, int w
   if (to_metadata(file.label, file.elements, file.sums) != reader.metadata()) {
     refuse(reader.path(), "is damaged: the checksum of its header does not fit");
   }
-  if (file.label.rank != rank || file.label.world != world) {
+  if (file.label.rank != rank || file.label.world != set.world) {
     refuse(reader.path(),
            concat("has been renamed: it is of rank ", file.label.rank, " of ", file.label.world));
   }
@@ -237,10 +338,11 @@ std::string rank_file(int rank) {
 }  // namespace
 
 CheckedSet check_set(const std::filesystem::path& folder) {
-  const int world = complete_world(folder);
   CheckedSet set;
+  set.name = newest_set(folder);
+  const int world = set.name.world;
   for (int rank = 0; rank < world; ++rank) {
-    MemoryFile file = MemoryFile::open(folder, rank, world);
+    MemoryFile file = MemoryFile::open(folder, rank, set.name);
     if (rank == 0) {
       set.first = file.label;
       const int learners = file.label.learner.learners;
@@ -274,7 +376,7 @@ CheckedSet check_set(const std::filesystem::path& folder) {
 MemoryFile CheckedSet::open(const std::filesystem::path& folder, int learner,
                             std::size_t member) const {
   const int rank = ranks[static_cast<std::size_t>(learner)][member];
-  MemoryFile file = MemoryFile::open(folder, rank, first.world);
+  MemoryFile file = MemoryFile::open(folder, rank, name);
   check_same_save(file, first);
   check_same_tensors(file, rank_file(ranks[0][member]), elements[member]);
   return file;

@@ -1,17 +1,42 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "scalecom/state/memory_file.h"
 #include "scalecom/state/safetensors.h"
 
 namespace scalecom::state {
 
-/// The name of a rank's file within its folder.
+/// What tells the sets of a folder apart, in the order of their saves.
+struct SetName {
+  std::int64_t number = 0;  ///< of the save; 0 is in no name
+  int world = 0;
+
+  auto operator<=>(const SetName&) const = default;
+};
+
+constexpr std::int64_t kMostSaves = 999'999'999'999'999'999;  ///< the largest number of one
+
+/// The name of a rank's file within its folder; without a set, of one that has no number.
+std::string file_name(int rank, const SetName& set);
 std::string file_name(int rank, int world);
+
+/// What save() writes, without a look at other files.
+void write_file(const std::filesystem::path& folder, int rank, int world, const Memories& memories);
+
+/// Removes the files that a set takes the place of: those of smaller numbers, those of its own
+/// number and other sizes, and those of larger numbers where they are complete sets. Only once all
+/// files of the set are there and of one save; or, where the ranks know that each has written its
+/// own, which need not be to the same folder, each removes its `part`. What cannot be removed
+/// stays, and does no harm.
+void remove_replaced(const std::filesystem::path& folder, const SetName& by,
+                     std::optional<int> part = std::nullopt);
 
 /// What the metadata of a memory file say besides its tensors.
 struct Label {
@@ -35,22 +60,27 @@ struct MemoryFile {
   std::map<std::string, std::int64_t> elements;
   std::map<std::string, std::string> sums;
 
-  /// core::UsageError where it is not the file of `rank` of `world`.
-  static MemoryFile open(const std::filesystem::path& folder, int rank, int world);
+  /// core::UsageError where it is not the file of `rank` of the set.
+  static MemoryFile open(const std::filesystem::path& folder, int rank, const SetName& set);
 };
 
 /// A set whose headers have been checked.
 struct CheckedSet {
+  SetName name;
   Label first;                          ///< of rank 0's file
   std::vector<std::vector<int>> ranks;  ///< by learner, its members in their order
   std::vector<std::map<std::string, std::int64_t>> elements;  ///< by member
 
   int learners() const { return static_cast<int>(ranks.size()); }
+  /// Of a rank's file.
+  std::filesystem::path path(const std::filesystem::path& folder, int rank) const {
+    return folder / file_name(rank, name);
+  }
   /// A file of the set, checked once more: it may have been replaced meanwhile.
   MemoryFile open(const std::filesystem::path& folder, int learner, std::size_t member) const;
 };
 
-/// core::UsageError as of describe().
+/// The newest complete set; core::UsageError as of describe().
 CheckedSet check_set(const std::filesystem::path& folder);
 
 }  // namespace scalecom::state

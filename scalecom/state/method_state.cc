@@ -1,14 +1,26 @@
 #include "scalecom/state/method_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/memory_file.h"
+#include "scalecom/state/memory_set.h"
 
 namespace scalecom::state {
 namespace {
+
+Memories memories_of(const methods::Method& method, const methods::Replica& replica,
+                     std::int64_t number) {
+  Memories memories{method.spec(), method.steps(), {}, {}, {replica.number, replica.replicas},
+                    number};
+  for (const methods::NamedMemory& memory : method.memories()) {
+    memories.named.push_back({memory.name, memory.values});
+  }
+  return memories;
+}
 
 Loaded load_for(const methods::Method& method, const std::filesystem::path& folder,
                 const methods::Replica& replica) {
@@ -21,15 +33,22 @@ Loaded load_for(const methods::Method& method, const std::filesystem::path& fold
   return loaded;
 }
 
+// The ranks may see different folders, and some may have written to theirs before they were cut
+// short.
+std::int64_t agreed_number(const std::filesystem::path& folder, comm::Communicator& communicator) {
+  std::int64_t number = 0;
+  comm::together(communicator, [&] { number = next_number(folder); });
+  for (const std::int64_t one : comm::gather(communicator, number)) {
+    number = std::max(number, one);
+  }
+  return number;
+}
+
 }  // namespace
 
 void save_method(const std::filesystem::path& folder, const methods::Method& method, int rank,
-                 int world, const methods::Replica& replica) {
-  Memories memories{method.spec(), method.steps(), {}, {}, {replica.number, replica.replicas}};
-  for (const methods::NamedMemory& memory : method.memories()) {
-    memories.named.push_back({memory.name, memory.values});
-  }
-  save(folder, rank, world, memories);
+                 int world, const methods::Replica& replica, std::int64_t number) {
+  save(folder, rank, world, memories_of(method, replica, number));
 }
 
 void load_method(const std::filesystem::path& folder, methods::Method& method,
@@ -41,9 +60,12 @@ void load_method(const std::filesystem::path& folder, methods::Method& method,
 void save_method(const std::filesystem::path& folder, const methods::Method& method,
                  comm::Communicator& communicator) {
   const methods::Replica replica = method.replica(communicator);
-  comm::together(communicator, [&] {
-    save_method(folder, method, communicator.rank(), communicator.size(), replica);
-  });
+  const int rank = communicator.rank();
+  const int world = communicator.size();
+  const std::int64_t number = agreed_number(folder, communicator);
+  comm::together(communicator,
+                 [&] { write_file(folder, rank, world, memories_of(method, replica, number)); });
+  remove_replaced(folder, {number, world}, rank);
 }
 
 void load_method(const std::filesystem::path& folder, methods::Method& method,

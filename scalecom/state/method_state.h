@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include "scalecom/comm/communicator.h"
@@ -9,7 +10,8 @@ namespace scalecom::state {
 
 /// Saves what a method remembers, a file a rank (memory_file.h), and returns when every rank's is
 /// on the disk. Every rank calls it, with its own method and the same folder. Where one rank fails,
-/// all throw.
+/// all throw. The folder may hold a save of any number of ranks: that stays as it was until the new
+/// one is complete, and is then removed.
 void save_method(const std::filesystem::path& folder, const methods::Method& method,
                  comm::Communicator& communicator);
 
@@ -22,9 +24,10 @@ void load_method(const std::filesystem::path& folder, methods::Method& method,
                  comm::Communicator& communicator);
 
 /// The same of one rank alone, for callers that bring the ranks together themselves. `replica` is
-/// method.replica() of the rank's communicator.
+/// method.replica() of the rank's communicator. An older save stays until the new one is complete
+/// where `number`, the same at every rank, is larger than its own (state::Memories).
 void save_method(const std::filesystem::path& folder, const methods::Method& method, int rank,
-                 int world, const methods::Replica& replica);
+                 int world, const methods::Replica& replica, std::int64_t number = 0);
 void load_method(const std::filesystem::path& folder, methods::Method& method,
                  const methods::Replica& replica);
 

@@ -110,14 +110,18 @@ void Fsdp::reduce_row(const at::Tensor& row, const Module& module) {
   method_->reduce(buffer, module.layout, *communicator_, stream);
 }
 
+// Tried on a method of its own, which is then made anew: what either refuses changes nothing here.
 void Fsdp::configure(const std::string& settings) {
+  const auto changed = methods::make(method_->spec());
+  changed->configure(settings);
+  rates_.set_policy(make_method(changed->spec())->rate_policy());
   method_->configure(settings);
-  rates_.set_policy(method_->rate_policy());
   for (Module& module : modules_) module.laid_out = false;
 }
 
 void Fsdp::save(const std::filesystem::path& folder, int rank, int world) const {
-  state::save_method(folder, *method_, rank, world, {communicator_->rank(), communicator_->size()});
+  state::save_method(folder, *method_, rank, world, {communicator_->rank(), communicator_->size()},
+                     method_->steps());
 }
 
 // A set gives whole tensors, of which this rank keeps its shards.

@@ -118,6 +118,31 @@ TEST(NewFile, ATargetThatCannotBeReplaced) {
   EXPECT_EQ(files_in(folder.path()), 1U);
 }
 
+TEST(Append, AddsToTheEnd) {
+  const TemporaryFolder folder;
+  append(folder / "a", bytes("one\n"));
+  append(folder / "a", bytes("two\n"));
+  EXPECT_EQ(contents(folder / "a"), "one\ntwo\n");
+}
+
+TEST(Append, FollowsNoLink) {
+  const TemporaryFolder folder;
+  put(folder / "kept", "old");
+  std::filesystem::create_symlink("kept", folder / "a");
+  EXPECT_THROW(append(folder / "a", bytes("new")), core::IoError);
+  EXPECT_EQ(contents(folder / "kept"), "old");
+}
+
+TEST(Append, SaysWhyItCannot) {
+  const TemporaryFolder folder;
+  const std::string message =
+      refusal<core::IoError>([&] { append(folder / "none" / "a", bytes("new")); });
+  EXPECT_TRUE(has(message, "No such file or directory")) << message;
+  if (std::filesystem::exists("/dev/full")) {
+    EXPECT_THROW(append("/dev/full", bytes("new")), core::IoError);
+  }
+}
+
 TEST(File, ReadsFromAnywhere) {
   const TemporaryFolder folder;
   put(folder / "a", "0123456789");

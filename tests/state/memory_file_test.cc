@@ -26,8 +26,9 @@ constexpr const char* kMethod = "scalecom,rate=100,beta=0.1";
 
 void save_arrays(const std::filesystem::path& folder, int rank, int world, const Arrays& arrays,
                  std::int64_t step = 7, const std::string& method = kMethod,
-                 const std::string& tag = "") {
+                 const std::string& tag = "", std::int64_t number = 0) {
   Memories memories{method, step, {}, tag};
+  memories.number = number;
   for (const auto& [name, data] : arrays) memories.named.push_back({name, data});
   save(folder, rank, world, memories);
 }
@@ -47,13 +48,27 @@ Arrays random_arrays(int seed) {
 }
 
 std::vector<Arrays> save_world(const std::filesystem::path& folder, int world,
-                               std::int64_t step = 7) {
+                               std::int64_t step = 7, std::int64_t number = 0) {
   std::vector<Arrays> all;
   for (int rank = 0; rank < world; ++rank) {
     all.push_back(random_arrays(100 * world + rank));
-    save_arrays(folder, rank, world, all.back(), step);
+    save_arrays(folder, rank, world, all.back(), step, kMethod, "", number);
   }
   return all;
+}
+
+// One rank's file of a save with a number.
+void save_numbered(const std::filesystem::path& folder, int rank, int world, std::int64_t step,
+                   std::int64_t number) {
+  save_arrays(folder, rank, world, {{"w", {1, 2}}}, step, kMethod, "", number);
+}
+
+// What a save in a folder of its own wrote, beside what is there: sets that do not see each other.
+void save_beside(const std::filesystem::path& folder, int world, std::int64_t step,
+                 std::int64_t number) {
+  const TemporaryFolder other;
+  for (int rank = 0; rank < world; ++rank) save_numbered(other.path(), rank, world, step, number);
+  std::filesystem::copy(other.path(), folder);
 }
 
 void expect_same_bits(const Loaded& loaded, const Arrays& arrays) {
@@ -208,7 +223,9 @@ TEST(MemoryFile, OtherFilesArePassedOver) {
   const std::vector<Arrays> all = save_world(folder.path(), 2);
   for (const char* name :
        {"model.safetensors", "rank-0-of-2.safetensors", "rank-00009-of-00002.safetensors",
-        "rank-00000-of-00002.safetensors.old", ".scalecom-0123.tmp", "notes"}) {
+        "rank-00000-of-00002.safetensors.old", "rank-00000-of-00002-save-000000000.safetensors",
+        "rank-00000-of-00002-save-7.safetensors", "rank-00000-of-00002-save--00000007.safetensors",
+        ".scalecom-0123.tmp", "notes"}) {
     put(folder / name, "something else");
   }
   expect_same_bits(load(folder.path(), 1, 2), all[1]);
@@ -222,12 +239,110 @@ TEST(MemoryFile, AnIncompleteSetOfAnotherSizeIsPassedOver) {
   EXPECT_EQ(load(folder.path(), 0, 2).step, 7);
 }
 
-TEST(MemoryFile, TwoCompleteSetsAreRefused) {
+TEST(MemoryFile, ASetTakesThePlaceOfOneOfAnotherSize) {
   const TemporaryFolder folder;
-  save_world(folder.path(), 2);
-  save_world(folder.path(), 3);
+  save_world(folder.path(), 2, 7);
+  const std::vector<Arrays> three = save_world(folder.path(), 3, 9);
+  EXPECT_EQ(files_in(folder.path()), 3U);
+  expect_same_bits(load(folder.path(), 2, 3), three[2]);
+  // As after a restart from an earlier step.
+  const std::vector<Arrays> one = save_world(folder.path(), 1, 4);
+  EXPECT_EQ(files_in(folder.path()), 1U);
+  expect_same_bits(load(folder.path(), 0, 1), one[0]);
+}
+
+TEST(MemoryFile, OfSeveralCompleteSetsTheNewestIsLoaded) {
+  const TemporaryFolder folder;
+  save_beside(folder.path(), 2, 7, 0);
+  save_beside(folder.path(), 3, 9, 0);
+  save_beside(folder.path(), 1, 8, 0);
+  EXPECT_EQ(describe(folder.path()).step, 9) << "the latest step";
+  save_beside(folder.path(), 2, 5, 1);
+  save_beside(folder.path(), 2, 6, 4);
+  save_beside(folder.path(), 3, 3, 12);
+  const Saved saved = describe(folder.path());
+  EXPECT_EQ(saved.step, 3) << "the largest number";
+  EXPECT_EQ(saved.world, 3);
+  EXPECT_EQ(load(folder.path(), 0, 3).step, 3);
+}
+
+TEST(MemoryFile, SetsThatNothingTellsApartAreRefused) {
+  const TemporaryFolder folder;
+  save_beside(folder.path(), 2, 7, 0);
+  save_beside(folder.path(), 3, 7, 0);
   const std::string message = load_refusal(folder.path(), 0, 2);
-  EXPECT_TRUE(has(message, "complete sets of 2 and 3 ranks")) << message;
+  EXPECT_TRUE(has(message, "complete sets of 3 and 2 ranks, all of step 7")) << message;
+}
+
+// The last complete set is there and whole until every rank has written the next one.
+TEST(MemoryFile, ASaveThatIsCutShortLeavesTheOneBefore) {
+  for (int written = 0; written <= 3; ++written) {
+    const TemporaryFolder folder;
+    const std::vector<Arrays> before = save_world(folder.path(), 3, 7);
+    for (int rank = 0; rank < written; ++rank) save_numbered(folder.path(), rank, 3, 8, 1);
+    const Loaded loaded = load(folder.path(), 1, 3);
+    if (written < 3) {
+      EXPECT_EQ(loaded.step, 7) << written;
+      expect_same_bits(loaded, before[1]);
+      // Nor does a next one that takes up its number at another step.
+      save_numbered(folder.path(), 2, 3, 9, 1);
+      EXPECT_EQ(load(folder.path(), 0, 3).step, 7) << written;
+      save_numbered(folder.path(), 0, 3, 9, 1);
+      save_numbered(folder.path(), 1, 3, 9, 1);
+    }
+    EXPECT_EQ(load(folder.path(), 0, 3).step, written < 3 ? 9 : 8);
+    EXPECT_EQ(files_in(folder.path()), 3U) << "and then the older one is gone";
+  }
+}
+
+TEST(MemoryFile, ASaveWithAnotherNumberOfRanksThatIsCutShort) {
+  const TemporaryFolder folder;
+  save_world(folder.path(), 4, 7);
+  save_numbered(folder.path(), 0, 2, 8, 1);
+  EXPECT_EQ(load(folder.path(), 0, 2).step, 7);
+  save_numbered(folder.path(), 1, 2, 8, 1);
+  EXPECT_EQ(load(folder.path(), 0, 2).step, 8);
+  EXPECT_EQ(files_in(folder.path()), 2U);
+}
+
+// A rank that is late with one save takes nothing from the next.
+TEST(MemoryFile, ASaveThatHasBegunStays) {
+  const TemporaryFolder folder;
+  save_world(folder.path(), 2, 7);
+  save_numbered(folder.path(), 0, 2, 8, 1);
+  save_numbered(folder.path(), 0, 2, 9, 2);
+  save_numbered(folder.path(), 1, 2, 8, 1);
+  EXPECT_EQ(load(folder.path(), 0, 2).step, 8);
+  EXPECT_EQ(files_in(folder.path()), 3U);
+  save_numbered(folder.path(), 1, 2, 9, 2);
+  EXPECT_EQ(load(folder.path(), 0, 2).step, 9);
+  EXPECT_EQ(files_in(folder.path()), 2U);
+}
+
+TEST(MemoryFile, ADamagedSetIsNotPassedOver) {
+  const TemporaryFolder folder;
+  save_beside(folder.path(), 2, 7, 0);
+  save_beside(folder.path(), 2, 8, 1);
+  put(folder / "rank-00001-of-00002-save-000000001.safetensors", "");
+  const std::string message = load_refusal(folder.path(), 0, 2);
+  EXPECT_TRUE(has(message, "rank-00001-of-00002-save-000000001.safetensors")) << message;
+}
+
+TEST(MemoryFile, NumbersOfSaves) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(next_number(folder.path()), 0);
+  EXPECT_EQ(next_number(folder / "none"), 0);
+  put(folder / "model.safetensors", "something else");
+  EXPECT_EQ(next_number(folder.path()), 0);
+  EXPECT_EQ(next_number(folder / "model.safetensors"), 0) << "save() says that it is no folder";
+  save_numbered(folder.path(), 1, 4, 7, 0);
+  EXPECT_EQ(next_number(folder.path()), 1) << "incomplete ones count";
+  save_numbered(folder.path(), 1, 2, 7, 12);
+  EXPECT_EQ(next_number(folder.path()), 13);
+  EXPECT_TRUE(std::filesystem::exists(folder / "rank-00001-of-00002-save-000000012.safetensors"));
+  for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{1} << 60}) {
+    EXPECT_THROW(save_numbered(folder.path(), 0, 1, 7, bad), core::UsageError);
+  }
 }
 
 TEST(MemoryFile, MixturesOfSavesAreRefused) {

@@ -142,6 +142,81 @@ TEST(MethodState, WhatOneRankCannotLoadNobodyLoads) {
   EXPECT_EQ(world.method(2).steps(), 2);
 }
 
+// One folder for all saves of a run, of which some are cut short.
+TEST(MethodState, SavingAgainNeverLosesTheLastSave) {
+  const TemporaryFolder folder;
+  World saved(3, "scalecom");
+  for (int written = 0; written < 3; ++written) {
+    train(saved, 2, 5);
+    save(saved, folder.path());
+    EXPECT_EQ(files_in(folder.path()), 3U) << "the one before is gone";
+    const std::vector<double> memory = mean_memory(saved);
+    const std::int64_t steps = saved.method(0).steps();
+    train(saved, 1, 6);
+    const std::int64_t number = next_number(folder.path());
+    for (int rank = 0; rank < written; ++rank) {
+      save_method(folder.path(), saved.method(rank), rank, 3, {rank, 3}, number);
+    }
+    World resumed(3, "scalecom");
+    load(resumed, folder.path());
+    EXPECT_EQ(resumed.method(1).steps(), steps) << written;
+    EXPECT_EQ(mean_memory(resumed), memory) << written;
+  }
+}
+
+// The number of ranks changes, and steps go back, in the same folder.
+TEST(MethodState, TheLastSaveIsLoadedWhateverCameBefore) {
+  const TemporaryFolder folder;
+  World loaded(2, "scalecom");
+  for (const auto& [ranks, steps] : {std::pair(4, 9), {2, 3}, {3, 3}, {3, 5}, {1, 2}}) {
+    World world(ranks, "scalecom");
+    train(world, steps, 7);
+    save(world, folder.path());
+    EXPECT_EQ(files_in(folder.path()), static_cast<std::size_t>(ranks));
+    EXPECT_EQ(describe(folder.path()).world, ranks);
+    load(loaded, folder.path());
+    EXPECT_EQ(loaded.method(1).steps(), steps);
+  }
+}
+
+TEST(MethodState, RanksMayEachHaveAFolderOfTheirOwn) {
+  const TemporaryFolder folder;
+  const auto own = [&](int rank) { return folder / std::to_string(rank); };
+  World saved(3, "scalecom");
+  for (int times = 0; times < 3; ++times) {
+    train(saved, 2, 8);
+    // One rank's folder has seen a save more.
+    if (times == 1) save_method(own(1), saved.method(1), 1, 3, {1, 3}, 5);
+    saved.run([&](int rank) { save_method(own(rank), saved.method(rank), saved.end(rank)); });
+    for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(files_in(own(rank)), 1U) << rank;
+  }
+  for (int rank = 0; rank < 3; ++rank) std::filesystem::copy(own(rank), folder / "all");
+  World resumed(3, "scalecom");
+  load(resumed, folder / "all");
+  EXPECT_EQ(resumed.method(2).steps(), 6);
+  EXPECT_EQ(mean_memory(resumed), mean_memory(saved));
+}
+
+TEST(MethodState, WhatOneRankCannotSaveLeavesTheLastSave) {
+  const TemporaryFolder folder;
+  World world(3, "scalecom");
+  train(world, 4, 9);
+  save(world, folder.path());
+  train(world, 1, 10);
+  put(folder / "file", "plain");
+  world.run([&](int rank) {
+    const auto place = rank == 1 ? folder / "file" : folder.path();
+    EXPECT_THROW(save_method(place, world.method(rank), world.end(rank)), core::IoError);
+  });
+  World resumed(3, "scalecom");
+  load(resumed, folder.path());
+  EXPECT_EQ(resumed.method(0).steps(), 4);
+  save(world, folder.path());
+  load(resumed, folder.path());
+  EXPECT_EQ(resumed.method(0).steps(), 5);
+  EXPECT_EQ(files_in(folder.path()), 4U) << "three and the plain one";
+}
+
 TEST(MethodState, AnotherMethodsStateIsRefused) {
   const TemporaryFolder folder;
   World saved(2, "scalecom,beta=0.1");
