@@ -32,6 +32,9 @@ class MemoryStore {
   /// another part of the tensor's memory is there, which would be lost.
   void claim(const layout::Slice& slice);
 
+  /// There is no memory of a tensor any more.
+  void forget(const std::string& name) { memories_.erase(name); }
+
   /// A memory that went out as a whole is no longer there, but can come back until it is forgotten.
   void set_aside(const std::string& name);
   void bring_back();

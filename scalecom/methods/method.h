@@ -99,6 +99,12 @@ class Method {
   /// Elements of a slice that stay together where its tensor is divided among ranks.
   virtual std::int64_t granule(const layout::Slice& /*slice*/) const { return 1; }
 
+  /// Forgets what was restored of a tensor that is another rank's to remember.
+  virtual void forget(const std::string& /*tensor*/) {}
+
+  /// Whether an option (check, nonfinite=error) may make a reduction a CheckError.
+  virtual bool may_refuse() const { return false; }
+
   /// Where the method divides the ranks into groups (groups=), the traffic of this rank, which is
   /// then not the communicator's.
   virtual LevelTraffic level_traffic() const { return {}; }

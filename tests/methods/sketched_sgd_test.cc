@@ -188,6 +188,25 @@ TEST(SketchedSgd, ASliceThatBecomesDenseSendsItsMemory) {
   }
 }
 
+// What was sent stays sent: a memory that came back after configure() would be sent twice.
+TEST(SketchedSgd, UndoBringsNothingBackAfterOtherOptions) {
+  const layout::Layout compressed({{"a", 0, 500, 20}, {"b", 500, 500, 20}});
+  const layout::Layout dense({{"a", 0, 500, 1}, {"b", 500, 500, 20}});
+  std::mt19937 random(6);
+  World world(2, "sketched_sgd,momentum=0.5");
+  Gradients gradients = testing::normal(2, 1000, random);
+  world.reduce(gradients, compressed);
+  gradients = testing::normal(2, 1000, random);
+  world.reduce(gradients, dense);
+  const auto before = copies_of(world.method(0));
+  ASSERT_FALSE(before.contains("a"));
+  world.run([&](int rank) {
+    world.method(rank).configure("nonfinite=nan");
+    world.method(rank).undo();
+  });
+  EXPECT_EQ(copies_of(world.method(0)), before);
+}
+
 TEST(SketchedSgd, BringsMomentumUnlessThatIsZero) {
   EXPECT_TRUE(make("sketched_sgd")->brings_momentum());
   EXPECT_FALSE(make("sketched_sgd,momentum=0")->brings_momentum());

@@ -41,6 +41,7 @@ class AdaComp final : public Method {
   /// the least that a step can take.
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
+  bool may_refuse() const override { return options_.nonfinite == Options::kError; }
   void undo() override;
   void rescale(float factor) override;
   std::vector<NamedMemory> memories() const override { return memories_.list(); }

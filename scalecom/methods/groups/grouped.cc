@@ -4,11 +4,17 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
+#include <exception>
+#include <limits>
 #include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "scalecom/comm/together.h"
+#include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/options.h"
@@ -83,6 +89,24 @@ void check_divides(const Method& method) {
                                       "allowed: select=chunk, chunk:C or random"));
 }
 
+// One number of an array on the stream's device. The host waits for a GPU.
+float value_of(const float* number, const core::Stream& stream) {
+  if (!stream.device().is_cuda()) return *number;
+  float here = 0;
+  core::cuda::copy(&here, number, sizeof here, stream);
+  core::cuda::synchronize(stream);
+  return here;
+}
+
+void set_value(float* number, float value, const core::Stream& stream) {
+  if (!stream.device().is_cuda()) {
+    *number = value;
+    return;
+  }
+  core::cuda::copy(number, &value, sizeof value, stream);
+  core::cuda::synchronize(stream);
+}
+
 class Grouped final : public Method {
  public:
   Grouped(std::unique_ptr<Method> inner, const Grouping& grouping)
@@ -90,6 +114,7 @@ class Grouped final : public Method {
 
   layout::RatePolicy rate_policy() const override { return inner_->rate_policy(); }
   std::int64_t granule(const layout::Slice& slice) const override { return inner_->granule(slice); }
+  bool may_refuse() const override { return inner_->may_refuse(); }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
   LevelTraffic level_cost(const layout::Layout& layout, int size, int rank,
@@ -102,6 +127,7 @@ class Grouped final : public Method {
   void restore(std::int64_t steps, Memories memories) override {
     inner_->restore(steps, std::move(memories));
     Method::restore(steps, {});
+    plans_.clear();
   }
   Replica replica(comm::Communicator& communicator) const override;
 
@@ -145,6 +171,11 @@ class Grouped final : public Method {
                     [this](const layout::Slice& slice) { return inner_->granule(slice); });
   }
   Plan& plan_of(const layout::Layout& layout, std::int64_t step, const core::Stream& stream);
+  void forget_others(const layout::Layout& all, const layout::Layout& own);
+  std::exception_ptr reduce_share(const Division& division, std::span<float> own,
+                                  const core::Stream& stream);
+  void share_refusal(const Division& division, std::span<float> whole,
+                     const std::exception_ptr& mine, const core::Stream& stream);
 
   std::unique_ptr<Method> inner_;
   Grouping grouping_;
@@ -174,12 +205,23 @@ Grouped::Plan& Grouped::plan_of(const layout::Layout& layout, std::int64_t step,
     return found->second;
   }
   Division division = divide(layout, inside_->size());
+  forget_others(layout, division.layout_of(inside_->rank()));
   kernels::Pieces pieces(division.pieces(), stream);
   core::Array<float> travelling(stream.device(), division.elements());
   return plans_
       .emplace(layout.fingerprint(),
                Plan{std::move(division), std::move(pieces), std::move(travelling), step})
       .first->second;
+}
+
+// Whole tensors are restored at every member. Those of which this one has no part would stay as
+// they are, and be saved again as what is still to be sent.
+void Grouped::forget_others(const layout::Layout& all, const layout::Layout& own) {
+  std::set<std::string> names;
+  for (const layout::Slice& slice : own.slices()) names.insert(slice.name);
+  for (const layout::Slice& slice : all.slices()) {
+    if (!names.contains(slice.name)) inner_->forget(slice.name);
+  }
 }
 
 void Grouped::prepare_bucket(const layout::Layout& layout, std::int64_t step,
@@ -207,17 +249,47 @@ void Grouped::reduce_bucket(const core::Buffer& grad, const layout::Layout& layo
                 division.members(), stream);
   inside_->reduce_scatter(whole, stream);
 
-  const layout::Layout& share = division.layout_of(member);
-  if (share.elements() > 0) {
-    const core::Buffer buffer{own.data(), share.elements(), core::DType::kFloat32, grad.device};
-    inner_->spoil_where(own.data() + division.slot() - 1, buffer, stream);
-    inner_->reduce(buffer, share, *between_, stream);
-  }
+  const std::exception_ptr refusal = reduce_share(division, own, stream);
 
   inside_->all_gather(std::as_bytes(own), std::as_writable_bytes(whole), stream);
   flag_.clear(stream);
   elementwise::check_finite(whole.data(), division.elements(), flag_.data(), stream);
   plan.pieces.store(whole.data(), grad.data, grad.dtype, flag_.data(), stream);
+  if (inner_->may_refuse() && !flag_.is_clear()) share_refusal(division, whole, refusal, stream);
+}
+
+// This member's share, together with those who hold it in the other groups. Where they refuse it,
+// as they all do then, its mark becomes NaN, for the members of the group who hold others or none.
+std::exception_ptr Grouped::reduce_share(const Division& division, std::span<float> own,
+                                         const core::Stream& stream) {
+  const layout::Layout& share = division.layout_of(inside_->rank());
+  if (share.elements() == 0) return nullptr;
+  const core::Buffer buffer{own.data(), share.elements(), core::DType::kFloat32, stream.device()};
+  float* const mark = own.data() + division.slot() - 1;
+  try {
+    inner_->spoil_where(mark, buffer, stream);
+    inner_->reduce(buffer, share, *between_, stream);
+  } catch (const core::CheckError&) {
+    set_value(mark, std::numeric_limits<float>::quiet_NaN(), stream);
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+// Where any share of the group was refused, every member throws the same.
+void Grouped::share_refusal(const Division& division, std::span<float> whole,
+                            const std::exception_ptr& mine, const core::Stream& stream) {
+  bool refused = false;
+  for (int member = 0; member < division.members(); ++member) {
+    float* const mark = whole.data() + division.mark_of(member);
+    if (!std::isnan(value_of(mark, stream))) continue;
+    refused = true;
+    set_value(mark, 0, stream);  // the next step looks for what is not finite here too
+  }
+  if (!refused) return;
+  comm::together(*inside_, [&mine] {
+    if (mine) std::rethrow_exception(mine);
+  });
 }
 
 comm::Counters Grouped::cost(const layout::Layout& layout, int size, int rank,

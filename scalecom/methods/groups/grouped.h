@@ -22,7 +22,9 @@ struct Grouping {
 /// groups, and the means are gathered inside the group again. So a group is one learner: only its
 /// learner's traffic crosses between groups, and each member keeps its share of the memory.
 ///
-/// Every rank gets the same bits; all NaN where any rank's gradient is not finite.
+/// Every rank gets the same bits; all NaN where any rank's gradient is not finite. Where the method
+/// refuses a share (nonfinite=error, check=conserve), every rank throws CheckError, whichever share
+/// it holds; what other shares have sent by then comes back with undo().
 ///
 /// `inner` is the method, and must share one set among its ranks. The communicator outlives this:
 /// parts of it are kept.

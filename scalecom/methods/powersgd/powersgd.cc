@@ -45,6 +45,7 @@ class PowerSgd final : public Method {
 
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
+  bool may_refuse() const override { return options_.nonfinite == Options::kError; }
   void undo() override { factors_.undo(steps() - 1); }
   void rescale(float factor) override { factors_.scale(factor); }
   std::vector<NamedMemory> memories() const override { return factors_.list(); }

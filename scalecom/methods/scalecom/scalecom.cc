@@ -28,6 +28,7 @@ class ScaleCom final : public Method {
   std::int64_t granule(const layout::Slice& slice) const override {
     return layout::chunk_of(slice, options_.select);
   }
+  bool may_refuse() const override { return checked() || options_.nonfinite == Options::kError; }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
   std::optional<Choice> choice(std::int64_t step) const override {
@@ -40,6 +41,7 @@ class ScaleCom final : public Method {
     mark_ = mark;
   }
   void rescale(float factor) override;
+  void forget(const std::string& tensor) override { memories_.forget(tensor); }
   std::vector<NamedMemory> memories() const override { return memories_.list(); }
 
  protected:
@@ -131,8 +133,7 @@ void ScaleCom::reduce_bucket(const core::Buffer& grad, const layout::Layout& lay
 
 // The host cannot look at what a captured step gives, as it has not run.
 void ScaleCom::check_capture(const core::Stream& stream) const {
-  const bool looks = checked() || options_.nonfinite == Options::kError;
-  if (!looks || !core::cuda::is_capturing(stream)) return;
+  if (!may_refuse() || !core::cuda::is_capturing(stream)) return;
   throw core::UsageError(core::concat(
       "[", options_.name(),
       "] the stream is being captured, and check=conserve and nonfinite=error look at every step "
@@ -265,6 +266,7 @@ void ScaleCom::apply_scale(const LossScale& scale, const core::Stream& stream) {
 void ScaleCom::apply(const std::string& settings) {
   const double unit = options_.beta / options_.gain;
   options_.read(core::OptionString::parse(core::concat(options_.name(), ",", settings)));
+  memories_.forget_aside();
   // What is still to be sent stays.
   const double new_unit = options_.beta / options_.gain;
   if (new_unit != unit) memories_.scale(static_cast<float>(new_unit / unit));

@@ -20,6 +20,7 @@ class SketchedSgd final : public Method {
   bool brings_momentum() const override { return options_.momentum > 0; }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
+  bool may_refuse() const override { return options_.nonfinite == Options::kError; }
   void undo() override;
   void rescale(float factor) override;
   std::vector<NamedMemory> memories() const override;
@@ -132,6 +133,7 @@ void SketchedSgd::replace_memories(Memories memories) {
 
 void SketchedSgd::apply(const std::string& settings) {
   options_.read(core::OptionString::parse("sketched_sgd," + settings));
+  memories_.forget_aside();
   if (options_.momentum == 0) velocities_.replace({});
   buckets_.clear();
 }

@@ -18,6 +18,7 @@ class SparseMethod : public Method {
   layout::RatePolicy rate_policy() const override { return options().rates; }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
+  bool may_refuse() const override { return options().nonfinite == Options::kError; }
   void undo() override;
   void rescale(float factor) override;
   std::vector<NamedMemory> memories() const override { return memories_.list(); }
@@ -30,11 +31,14 @@ class SparseMethod : public Method {
   virtual comm::Counters exchange_cost(const layout::Layout& layout, int size, int rank,
                                        std::int64_t step) const = 0;
   /// Whether the host looks at a step while it is done, so that it cannot be captured.
-  virtual bool host_looks() const { return options().nonfinite == Options::kError; }
+  virtual bool host_looks() const { return may_refuse(); }
   /// The bucket of a layout, or null where none was reduced since the last change.
   const Bucket* find_bucket(const layout::Layout& layout) const;
-  /// After options have changed.
-  void forget_buckets() { buckets_.clear(); }
+  /// After options have changed: the last step can no longer be taken back.
+  void forget_buckets() {
+    memories_.forget_aside();
+    buckets_.clear();
+  }
 
   void begin_step(std::int64_t step) override;
   void prepare_bucket(const layout::Layout& layout, std::int64_t step,

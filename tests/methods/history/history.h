@@ -18,7 +18,7 @@ struct Action {
     kNotFinite,  ///< the same, with a NaN or an infinity somewhere at one rank
     kRestore,    ///< saved, and loaded into another number of ranks
     kRescale,    ///< gradients come in other units from now on
-    kOtherBeta,  ///< for methods that have one
+    kOtherBeta,  ///< for methods that have one; the step before can no longer be taken back
     kSave,       ///< a checkpoint
     kFault,      ///< a rank is lost in the middle of a step, and other ones go on from the last
                  ///< checkpoint, or from the start where there is none

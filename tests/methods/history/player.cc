@@ -220,11 +220,9 @@ class Player {
     load(some_count(random));
   }
 
-  /// All that a restart needs, the books with it.
+  /// All that a restart needs, the books with it. Over the last one, of whatever number of ranks.
   void save() {
-    std::error_code ignored;  // another process may be at the same
-    if (world_.rank() == 0) std::filesystem::remove_all(folder_, ignored);
-    world_.barrier();
+    world_.barrier();  // nobody is still at the files of another life
     if (ranks_ != nullptr) state::save_method(folder_, *method_, *ranks_);
     // A rank that does not take part has books to catch up with.
     ledger_.follow(0, world_);
@@ -282,7 +280,9 @@ class Player {
     if (beta_.empty()) return;
     constexpr const char* kBetas[] = {"1", "0.5", "0.1", "0.3"};
     beta_ = kBetas[random() % 4];
-    if (ranks_ != nullptr) method_->configure("beta=" + beta_);
+    if (ranks_ == nullptr) return;
+    method_->configure("beta=" + beta_);
+    if (random() % 2 == 0) method_->undo();  // nothing to take back any more
   }
 
   std::string spec_;

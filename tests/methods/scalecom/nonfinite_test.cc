@@ -191,6 +191,30 @@ TEST(Undo, BringsBackAMemoryThatWentOutDense) {
   }
 }
 
+// What was sent stays sent: a memory that came back after configure() would be sent twice.
+TEST(Undo, BringsNothingBackAfterOtherOptions) {
+  const layout::Layout compressed = layout_of({{200, 10}, {50, 5}});
+  const layout::Layout dense = layout_of({{200, 1}, {50, 5}});
+  for (const std::string spec :
+       {"scalecom,beta=0.5", "scalecom,beta=0.5,check=conserve", "weighted,a=1,b=1"}) {
+    for (const std::string settings : {"nonfinite=nan", "seed=3"}) {
+      World world(2, spec);
+      std::mt19937 random(34);
+      Gradients gradients = testing::normal(2, 250, random);
+      world.reduce(gradients, compressed);
+      gradients = testing::normal(2, 250, random);
+      world.reduce(gradients, dense);
+      const auto before = memories_of(world);
+      ASSERT_EQ(before.size(), 2U) << "one of each rank went out";
+      world.run([&](int rank) {
+        world.method(rank).configure(settings);
+        world.method(rank).undo();
+      });
+      EXPECT_EQ(memories_of(world), before) << spec;
+    }
+  }
+}
+
 TEST(Undo, OfABucketThatWasRefusedChangesNothing) {
   const layout::Layout x({{"x", 0, 100, 10}});
   const layout::Layout y({{"y", 0, 100, 10}});

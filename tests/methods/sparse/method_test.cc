@@ -381,5 +381,26 @@ TEST(Sparse, AMemoryGoesOutWithASliceThatTurnsDense) {
   }
 }
 
+// What was sent stays sent: a memory that came back after configure() would be sent twice.
+TEST(SparseUndo, BringsNothingBackAfterOtherOptions) {
+  const layout::Layout compressed = layout_of({{200, 10}, {50, 5}});
+  const layout::Layout dense = layout_of({{200, 1}, {50, 5}});
+  for (const std::string& spec : specs()) {
+    World world(2, spec);
+    std::mt19937 random(69);
+    Gradients gradients = testing::normal(2, 250, random);
+    world.reduce(gradients, compressed);
+    gradients = testing::normal(2, 250, random);
+    world.reduce(gradients, dense);
+    ASSERT_TRUE(memory_of(world, 0, "a").empty()) << spec;
+    const auto before = memories_of(world);
+    world.run([&](int rank) {
+      world.method(rank).configure("nonfinite=nan");
+      world.method(rank).undo();
+    });
+    EXPECT_EQ(memories_of(world), before) << spec;
+  }
+}
+
 }  // namespace
 }  // namespace scalecom::methods
