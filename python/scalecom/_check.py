@@ -13,5 +13,5 @@ def torch_version(running: str) -> None:
         version = metadata.version("scalecom")
         raise ImportError(
             f"scalecom {version} was built for torch {built}, and this is torch {running}; "
-            "install it anew: pip install --force-reinstall --no-deps scalecom"
+            "install it anew, in scalecom's folder: pip install --force-reinstall --no-deps ."
         )

@@ -175,11 +175,7 @@ void bind_ddp(py::module_& module) {
           },
           Released())
       .def(
-          "load",
-          [](Ddp& ddp, const std::string& folder) {
-            scalecom::state::load_method(folder, ddp.method(), ddp.communicator());
-          },
-          Released());
+          "load", [](Ddp& ddp, const std::string& folder) { ddp.load(folder); }, Released());
 }
 
 void bind_fsdp(py::module_& module) {
@@ -209,6 +205,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("options", &methods::describe);
   module.def("check", [](const std::string& spec) { methods::make(spec); });
   module.def("groups_of", &methods::groups_of);
+  module.def("without_groups", &methods::without_groups);
   bind_ddp(module);
   bind_fsdp(module);
 }

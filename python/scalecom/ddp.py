@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import re
+from collections.abc import Callable
 from datetime import timedelta
 from os import PathLike, fspath
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from scalecom import _core, groups
+from scalecom import _core, groups, saved
 from scalecom.flops import count_on_first_forward
 from scalecom.profile import Profile
 
@@ -86,6 +86,9 @@ class State:
 
     _model: torch.nn.Module | None = None
     _owns_groups = False
+    # Of the last load: the steps that this process had done before, and the number that came with it.
+    _steps_before = 0
+    _steps_loaded = 0
 
     def __init__(
         self,
@@ -115,7 +118,11 @@ class State:
         return self._core.steps()
 
     def configure(self, settings: str) -> None:
-        """Other options from now on, between two steps and on every rank: "rate=400,beta=0.3"."""
+        """Other options from now on, between two steps and on every rank: "rate=400,beta=0.3".
+
+        Raises ValueError, and changes nothing, where `register` would have refused them. FLOPs are counted
+        only where `register` was given rates="flops" or "paper", so only there can these come back.
+        """
         self._core.configure(settings)
 
     def undo(self) -> None:
@@ -141,27 +148,27 @@ class State:
         another one, those of all former ranks. Then every rank gets the mean of their memories,
         which keeps what is still to be sent.
 
-        Raises ValueError, and changes nothing, where a memory is missing, or not this model's.
+        Raises ValueError, and changes nothing, where a memory is missing, or not this model's, or where
+        the method was another one, but for its groups: change options afterwards, by configure(), which
+        keeps what is still to be sent.
         """
-        merged: dict[str, Any] = {}
-        for state in states:
-            merged.update(state)
-        for key in ("method", "steps", "world"):
-            if key not in merged:
-                raise ValueError(f"this is no state of scalecom: it has no '{key}'")
-        former, rank = int(merged["world"]), dist.get_rank(self._group)
+        merged = saved.merge(states)
+        former = str(merged["method"])
+        if _core.without_groups(former) != _core.without_groups(self.method):
+            raise ValueError(
+                f"the state was saved by '{former}', and this is '{self.method}'; load it into the former, "
+                "then configure() it"
+            )
         if self._same_ranks(merged):
-            mean = self._memories_of(merged, [rank])
+            memories = self._memories_of(merged, [dist.get_rank(self._group)])
         else:
             learners: dict[int, list[int]] = {}
-            for other in range(former):
-                learners.setdefault(merged.get(f"learner_of_rank{other}", other), []).append(other)
-            memories = [join_parts(self._memories_of(merged, ranks)) for ranks in learners.values()]
-            mean = {
-                name: torch.stack([one[name] for one in memories]).mean(0) if len(memories) > 1 else own
-                for name, own in memories[0].items()
-            }
-        self._core.restore(int(merged["steps"]), mean)
+            for rank in range(int(merged["world"])):
+                learners.setdefault(int(merged.get(f"learner_of_rank{rank}", rank)), []).append(rank)
+            memories = saved.mean(
+                [saved.join(self._memories_of(merged, ranks), self._sizes) for ranks in learners.values()]
+            )
+        self._restore(int(merged["steps"]), memories)
 
     def _same_ranks(self, merged: dict[str, Any]) -> bool:
         """Whether this rank's own memories fit: as many ranks, divided alike."""
@@ -187,9 +194,9 @@ class State:
                 )
             found.update(own)
         for key, memory in found.items():
-            name, _, end = _part(key, memory)
+            name, first, end = saved.part(key, memory)
             # A method may remember more of a parameter than one memory: "NAME/velocity".
-            tensor = name.partition("/")[0]
+            tensor = name if name in self._sizes else name.rpartition("/")[0] or name
             if tensor not in self._sizes:
                 raise ValueError(f"the state has a memory of '{tensor}', which this model has not")
             size = self._sizes[tensor]
@@ -198,15 +205,31 @@ class State:
                     f"parameter '{name}' has {size} elements and its memory "
                     f"{end}: this is the state of another model"
                 )
+            if memory.numel() != end - first:
+                raise ValueError(f"'{key}' has {memory.numel()} elements: that is no memory of this part")
         return found
+
+    def _restore(self, steps: int, memories: dict[str, torch.Tensor]) -> None:
+        self._take_up(lambda: self._core.restore(steps, memories))
+
+    def _take_up(self, load: Callable[[], None]) -> None:
+        """Bytes are counted on and on, whatever number of steps a load brings."""
+        counted = self._counted_steps()
+        load()
+        self._steps_before, self._steps_loaded = counted, self.steps
+
+    def _counted_steps(self) -> int:
+        """Steps whose bytes are counted: those that this process has done."""
+        return self._steps_before + self.steps - self._steps_loaded
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Writes the memories of all ranks into a folder, as safetensors files; every rank calls it."""
         self._core.save(fspath(folder))
 
     def load(self, folder: str | PathLike[str]) -> None:
-        """Reads such a folder, of any number of ranks; every rank calls it."""
-        self._core.load(fspath(folder))
+        """Reads such a folder, of any number of ranks; every rank calls it. Raises ValueError as
+        load_state_dict(): where one rank does, all do, and nothing has changed."""
+        self._take_up(lambda: self._core.load(fspath(folder)))
 
     def close(self) -> None:
         """Ends the groups of ranks that were made for this state. Every rank calls it after its last
@@ -219,19 +242,21 @@ class State:
         self._owns_groups = False
 
     def stats(self) -> dict[str, float]:
-        """Bytes that this rank has sent and received, of which with groups those between them count, how
-        many times more dense float32 gradients would have sent, and the norm of its memory."""
+        """Bytes that this rank has sent and received since it registered, of which with groups those between
+        them count, how many times more dense float32 gradients would have sent in the same steps, and the
+        norm of its memory. `steps` has those of before a load in it too."""
         sent, received = self._core.traffic()["between"]
         learners = self._levels.learners if self._levels else dist.get_world_size(self._group)
         members = dist.get_world_size(self._group) // learners
-        dense = self.steps * 4 * sum(self._sizes.values()) * 2 * (learners - 1) / learners / members
+        elements = self._counted_steps() * sum(self._sizes.values())
+        dense = 4 * elements * 2 * (learners - 1) / learners / members
         squares = sum(float(m.double().square().sum()) for m in self._feedback().values())
         return {
             "steps": self.steps,
             "bytes_sent": sent,
             "bytes_received": received,
             "bytes_inside": self._core.traffic()["inside"][0],
-            "effective_rate": dense / sent if sent else float("nan"),
+            "effective_rate": dense / sent if dense and sent else float("nan"),
             "memory_norm": squares**0.5,
         }
 
@@ -298,21 +323,6 @@ class State:
             self.method, len(packed), len(sizes), 100 * elements / max(1, sum(sizes)), sum(sizes),
             sum(sizes) - elements,
         )
-
-
-def _part(key: str, memory: torch.Tensor) -> tuple[str, int, int]:
-    """A memory's tensor, and its first element there and the one after its last."""
-    match = re.fullmatch(r"(.*)\[(\d+):(\d+)\]", key)
-    return (match[1], int(match[2]), int(match[3])) if match else (key, 0, memory.numel())
-
-
-def join_parts(memories: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Memories of whole tensors, of such parts."""
-    parts: dict[str, list[tuple[int, torch.Tensor]]] = {}
-    for key, memory in memories.items():
-        name, first, _ = _part(key, memory)
-        parts.setdefault(name, []).append((first, memory.flatten()))
-    return {name: torch.cat([m for _, m in sorted(some, key=lambda p: p[0])]) for name, some in parts.items()}
 
 
 def _trained_parameters(ddp: DistributedDataParallel) -> tuple[list[str], list[torch.Tensor]]:

@@ -154,7 +154,7 @@ class FsdpState(State):
                 continue
             mean = own[0][0] if len(own) == 1 else sum(m.double() * w for m, w in own).float()
             memories[self._shards.key(index)] = mean
-        self._core.restore(int(state["steps"]), memories)
+        self._restore(int(state["steps"]), memories)
 
     def load_checkpoint(
         self, checkpoint: str | PathLike[str] | dcp.StorageReader, key: str = "scalecom"
@@ -202,7 +202,7 @@ class FsdpState(State):
         A rank has its node's memories in host memory while it does. Where one rank cannot, all raise
         and nothing has changed."""
         steps, memories = self._together(lambda: self._core.load(fspath(folder)))
-        self._core.restore(steps, memories)
+        self._restore(steps, memories)
 
     def _together(self, action: Callable[[], T]) -> T:
         return together(action, peers=self._group, node=self._shards.group)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import time
 from collections.abc import Iterable
@@ -13,6 +12,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+from scalecom import new_file
 
 # Steps whose times do not count: buckets are cut anew, caches are cold.
 _WARM_UPS = 1
@@ -147,8 +148,4 @@ class Profile:
             "name": type(self._model).__name__, "batch": self._batch,
             "other_ms": statistics.median([step.other for step in steps]), "layers": layers,
         }
-        # Whole or not at all.
-        new = f"{os.fspath(self._path)}.new"
-        with open(new, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1)
-        os.replace(new, self._path)
+        new_file.write(self._path, json.dumps(content, indent=1))

@@ -79,24 +79,6 @@ double paper_rate(double flops_per_gradient) {
   return flops_per_gradient >= 128 ? 50 : 400;
 }
 
-void check(const RatePolicy& policy) {
-  if (!is_rate(policy.rate)) {
-    throw UsageError(concat("[rates] the rate is ", core::shortest(policy.rate),
-                            "; allowed: a number from 1 on"));
-  }
-  if (policy.kind == Kind::kFlops && policy.rate > static_cast<double>(kLargestFlopsRate)) {
-    throw UsageError(concat("[rates] the rate is ", core::shortest(policy.rate),
-                            "; rates=flops keeps every tensor within [1, ", kLargestFlopsRate,
-                            "], so it allows no more for the whole"));
-  }
-  for (const auto& [pattern, rate] : policy.patterns) {
-    if (!is_rate(rate)) {
-      throw UsageError(concat("[rates] pattern '", pattern, "' has the rate ", core::shortest(rate),
-                              "; allowed: a number from 1 on"));
-    }
-  }
-}
-
 double known_flops(const Tensor& tensor, const RatePolicy& policy) {
   if (std::isfinite(tensor.flops_per_gradient) && tensor.flops_per_gradient > 0) {
     return tensor.flops_per_gradient;
@@ -183,8 +165,26 @@ std::string RatePolicy::rates_text() const {
   return core::join(pieces, ";");
 }
 
+void RatePolicy::check() const {
+  if (!is_rate(rate)) {
+    throw UsageError(
+        concat("[rates] the rate is ", core::shortest(rate), "; allowed: a number from 1 on"));
+  }
+  if (kind == Kind::kFlops && rate > static_cast<double>(kLargestFlopsRate)) {
+    throw UsageError(concat("[rates] the rate is ", core::shortest(rate),
+                            "; rates=flops keeps every tensor within [1, ", kLargestFlopsRate,
+                            "], so it allows no more for the whole"));
+  }
+  for (const auto& [pattern, its_rate] : patterns) {
+    if (!is_rate(its_rate)) {
+      throw UsageError(concat("[rates] pattern '", pattern, "' has the rate ",
+                              core::shortest(its_rate), "; allowed: a number from 1 on"));
+    }
+  }
+}
+
 RatePlan::RatePlan(std::span<const Tensor> model, const RatePolicy& policy) {
-  check(policy);
+  policy.check();
   const std::vector<double> wanted = wanted_rates(model, policy);
   for (std::size_t i = 0; i < model.size(); ++i) {
     const std::int64_t elements = model[i].elements();

@@ -34,6 +34,8 @@ struct RatePolicy {
   /// and patterns; UsageError for anything else.
   void parse_rates(const std::string& text);
   std::string rates_text() const;
+  /// UsageError for a rate that is not allowed: what can be said before a model is known.
+  void check() const;
 };
 
 /// The rates of a whole model, from which the layouts of its buckets follow.

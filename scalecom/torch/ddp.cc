@@ -1,7 +1,9 @@
 #include "scalecom/torch/ddp.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/torch/on_stream.h"
@@ -30,6 +32,19 @@ std::vector<layout::Tensor> tensors_of(const std::vector<Ddp::Parameter>& parame
   std::vector<layout::Tensor> tensors;
   for (const auto& [name, tensor] : parameters) tensors.push_back({name, tensor.sizes().vec()});
   return tensors;
+}
+
+// A method may remember more of a parameter than one memory: "NAME/velocity", as long as it likes.
+bool has_place_for(const std::vector<Ddp::Parameter>& parameters, const std::string& memory,
+                   std::int64_t elements) {
+  const auto find = [&](const std::string& name) {
+    return std::find_if(parameters.begin(), parameters.end(),
+                        [&](const Ddp::Parameter& one) { return one.name == name; });
+  };
+  const auto own = find(memory);
+  if (own != parameters.end()) return own->tensor.numel() == elements;
+  const std::size_t slash = memory.rfind('/');
+  return slash != std::string::npos && find(memory.substr(0, slash)) != parameters.end();
 }
 
 }  // namespace
@@ -80,10 +95,37 @@ const layout::Layout& Ddp::layout_of(c10d::GradBucket& bucket) {
   return layouts_.emplace(std::move(members), plan.bucket(tensors)).first->second;
 }
 
+// Tried on a method of its own, which is then made anew: what either refuses changes nothing here.
 void Ddp::configure(const std::string& settings) {
+  const auto changed = methods::make(method_->spec());
+  changed->configure(settings);
+  rates_.set_policy(methods::make(changed->spec())->rate_policy());
   method_->configure(settings);
-  rates_.set_policy(method_->rate_policy());
   layouts_.clear();
+}
+
+void Ddp::load(const std::filesystem::path& folder) {
+  const methods::Replica replica = method_->replica(*communicator_);
+  state::Loaded loaded;
+  comm::together(*communicator_, [&] {
+    loaded = state::load(folder, replica.number, replica.replicas);
+    check(loaded, folder);
+  });
+  method_->restore(loaded.step, std::move(loaded.memories));
+}
+
+void Ddp::check(const state::Loaded& loaded, const std::filesystem::path& folder) const {
+  if (methods::without_groups(loaded.method) != methods::without_groups(method_->spec())) {
+    throw core::UsageError(core::concat("[state] ", folder.string(), " was saved by '",
+                                        loaded.method, "', and this is '", method_->spec(),
+                                        "'; load it into the former, then configure() it"));
+  }
+  for (const auto& [name, memory] : loaded.memories) {
+    if (has_place_for(parameters_, name, memory.size())) continue;
+    throw core::UsageError(core::concat("[state] ", folder.string(), " has a memory of ",
+                                        memory.size(), " elements of '", name,
+                                        "', which this model has not"));
+  }
 }
 
 void Ddp::follow_scale(at::Tensor scale) {

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "scalecom/comm/communicator.h"
 #include "scalecom/layout/layout.h"
 #include "scalecom/methods/method.h"
+#include "scalecom/state/memory_file.h"
 #include "scalecom/torch/model_rates.h"
 
 namespace scalecom::torch {
@@ -53,7 +55,14 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   void follow_scale(at::Tensor scale);
 
   /// Other options of the method from now on, and other rates where they follow from them.
+  /// UsageError for what the constructor would refuse, and for rates by FLOPs where it was given
+  /// others; then nothing has changed.
   void configure(const std::string& settings);
+
+  /// Takes up what state::save_method wrote of any number of ranks. Every rank calls it. UsageError
+  /// as of state::load_method, and for memories that are not of this model; then every rank throws
+  /// and nothing has changed.
+  void load(const std::filesystem::path& folder);
 
   methods::Method& method() { return *method_; }
   comm::Communicator& communicator() { return *communicator_; }
@@ -65,6 +74,7 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
  private:
   const layout::Layout& layout_of(c10d::GradBucket& bucket);
   void reduce_now(const at::Tensor& tensor, const layout::Layout& layout);
+  void check(const state::Loaded& loaded, const std::filesystem::path& folder) const;
 
   std::vector<Parameter> parameters_;
   std::map<const c10::TensorImpl*, std::size_t> by_tensor_;

@@ -43,6 +43,8 @@ class Fsdp {
 
   ModelRates& rates() { return rates_; }
   /// Other options of the method from now on, and other rates where they follow from them.
+  /// UsageError for what the constructor would refuse, and for rates by FLOPs where it was given
+  /// others; then nothing has changed.
   void configure(const std::string& settings);
 
   methods::Method& method() { return *method_; }

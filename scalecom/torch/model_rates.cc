@@ -15,16 +15,29 @@ bool by_flops(const layout::RatePolicy& policy) {
          policy.kind == layout::RatePolicy::Kind::kPaper;
 }
 
+// Made at once where it can be, so that what is wrong with the rates is known at once.
+std::unique_ptr<layout::RatePlan> early_plan(const std::vector<layout::Tensor>& tensors,
+                                             const layout::RatePolicy& policy) {
+  policy.check();
+  return by_flops(policy) ? nullptr : std::make_unique<layout::RatePlan>(tensors, policy);
+}
+
 }  // namespace
 
 ModelRates::ModelRates(std::vector<layout::Tensor> tensors, const layout::RatePolicy& policy)
-    : tensors_(std::move(tensors)) {
-  set_policy(policy);
-}
+    : tensors_(std::move(tensors)),
+      policy_(policy),
+      plan_(early_plan(tensors_, policy_)),
+      has_flops_(by_flops(policy_)) {}
 
-// The plan is made at once where it can be, so that what is wrong with the rates is known at once.
 void ModelRates::set_policy(const layout::RatePolicy& policy) {
-  auto plan = by_flops(policy) ? nullptr : std::make_unique<layout::RatePlan>(tensors_, policy);
+  if (by_flops(policy) && !has_flops_) {
+    throw core::UsageError(core::concat(
+        "[torch] rates=", policy.rates_text(),
+        " needs FLOPs, which are counted in the first step where the method was registered with "
+        "rates=flops or rates=paper, and this one was not; allowed: uniform, patterns"));
+  }
+  auto plan = early_plan(tensors_, policy);
   policy_ = policy;
   plan_ = std::move(plan);
 }
@@ -41,6 +54,7 @@ void ModelRates::set_flops(const std::vector<double>& flops_per_gradient) {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     tensors_[i].flops_per_gradient = flops_per_gradient[i];
   }
+  has_flops_ = true;
 }
 
 // Mini-batches may differ from rank to rank, rates may not.

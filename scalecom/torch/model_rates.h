@@ -13,10 +13,12 @@ namespace scalecom::torch {
 /// shows, they are known from the first reduction on.
 class ModelRates {
  public:
-  /// The model's tensors, in its own order. UsageError for what layout::RatePlan refuses.
+  /// The model's tensors, in its own order. Where the policy asks for FLOPs, set_flops() follows.
+  /// UsageError for what layout::RatePlan refuses.
   ModelRates(std::vector<layout::Tensor> tensors, const layout::RatePolicy& policy);
 
-  /// Other rates from now on; FLOPs stay known. UsageError as above, and then nothing has changed.
+  /// Other rates from now on; FLOPs stay known. UsageError as above, and for rates by FLOPs where
+  /// the policy at first did not ask for them, so that nobody counts; then nothing has changed.
   void set_policy(const layout::RatePolicy& policy);
 
   bool wants_flops() const;
@@ -35,6 +37,7 @@ class ModelRates {
   std::vector<layout::Tensor> tensors_;
   layout::RatePolicy policy_;
   std::unique_ptr<layout::RatePlan> plan_;
+  bool has_flops_;  // or will have them before the first reduction
 };
 
 }  // namespace scalecom::torch

@@ -79,7 +79,8 @@ def _spec(_rank: int, _size: int, spec: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "word"),
     [("scalecon", "allowed: dense, half, scalecom"), ("scalecom,rat=3", "rate"),
-     ("scalecom,rate=0", "rate"), ("scalecom,rates=fc", "rates")],
+     ("scalecom,rate=0", "rate"), ("scalecom,rates=fc", "rates"),
+     ("scalecom,rate=2000,rates=flops", "within [1, 1000]")],
 )
 def test_a_method_that_is_not(world, spec: str, word: str) -> None:
     for error in world(2).errors(_spec, spec):
@@ -108,8 +109,9 @@ def test_ranks_with_different_options_all_say_so() -> None:
 def test_another_torch_is_named() -> None:
     from scalecom import _check
 
-    with pytest.raises(ImportError, match="was built for torch .*, and this is torch 1.2.3"):
+    with pytest.raises(ImportError, match="was built for torch .*, and this is torch 1.2.3") as raised:
         _check.torch_version("1.2.3+cu99")
+    assert str(raised.value).endswith(": pip install --force-reinstall --no-deps .")  # as docs/pytorch.md has it
     _check.torch_version(torch.__version__)
 
 

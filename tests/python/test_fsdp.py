@@ -330,6 +330,7 @@ def test_bad_input_is_named_on_every_rank(world, case: object, kind: type, words
 @pytest.mark.parametrize(
     ("spec", "word"),
     [("scalecon", "allowed: dense"), ("scalecom,rate=0", "rate"),
+     ("scalecom,rate=2000,rates=flops", "within [1, 1000]"),
      ("scalecom,groups=2", "a node is a group"), ("scalecom,select=exact", "select=chunk")],
 )
 def test_a_method_that_is_not(world, spec: str, word: str) -> None:

@@ -95,6 +95,28 @@ def test_torch_divides_the_memories_anew(world, tmp_path: Path) -> None:
         assert torch.equal(before[node]["head.weight"], memory)
 
 
+def _rates(rank: int, _size: int, folder: str, way: str) -> list[float]:
+    """As stats() has them, of a run and of one that takes it up."""
+    rates = []
+    for first in (0, 6):
+        model, state = registered(METHOD, 2, 2)
+        if first:
+            _load(state, folder, way)
+        steps(model, rank, range(first, first + 6))
+        assert state.steps == first + 6
+        rates.append(state.stats()["effective_rate"])
+        if not first:
+            dcp.save({"scalecom": state.state_dict()}, checkpoint_id=f"{folder}/dcp")
+            state.save(f"{folder}/memories")
+    return rates
+
+
+@pytest.mark.parametrize("way", ["dict", "checkpoint", "folder"])
+def test_the_effective_rate_is_of_this_process(world, tmp_path: Path, way: str) -> None:
+    for first, resumed in world(4).run(_rates, str(tmp_path), way):
+        assert resumed == pytest.approx(first, rel=0.15)
+
+
 DAMAGES = {
     "missing": "lacks", "foreign": "this model has not", "shape": "another model", "method": "configure",
     "empty": "no state of scalecom",

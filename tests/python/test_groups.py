@@ -93,6 +93,25 @@ def test_state_moves_to_other_groups(world) -> None:
             torch.testing.assert_close(memory, (first + second) / 2)
 
 
+@pytest.mark.parametrize("damage", ["gap", "overlap"])
+def test_parts_that_do_not_fit_together_are_refused(world, damage: str) -> None:
+    states = world(4).run(_save, f"{ROW},groups=2")
+    if damage == "gap":
+        del states[1][next(k for k in states[1] if ".5.weight[" in k)]
+    else:
+        states[1]["rank1.5.weight[10:20]"] = torch.zeros(10)
+    for error in world(2).errors(_resume, ROW, states):
+        assert isinstance(error, ValueError)
+        assert "'5.weight' do not fit together" in str(error)
+
+
+def test_other_options_are_refused_though_groups_may_be_others(world) -> None:
+    states = world(4).run(_save, f"{ROW},groups=2")
+    for error in world(2).errors(_resume, ROW.replace("beta=0.5", "beta=1"), states):
+        assert isinstance(error, ValueError)
+        assert "was saved by" in str(error) and "configure()" in str(error)
+
+
 def _first(state: dict) -> int:
     return next(int(k.split("[")[1].split(":")[0]) for k in state if ".5.weight[" in k)
 

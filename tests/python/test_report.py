@@ -255,7 +255,7 @@ def test_the_command_refuses_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "odd\nname" / "config.json").write_text("{")
     expect_refused(report(tmp_path / "odd\nname", "--out", out), "config.json is damaged")
     expect_refused(report(out, "--out", out), "is the report itself")
-    assert not out.exists() and not list(tmp_path.glob("*unfinished*"))
+    assert not out.exists() and not list(tmp_path.rglob("*.tmp"))
 
 
 def test_the_command_writes_one_file_and_may_be_run_again(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_without_plotly_it_says_how_to_get_it(tmp_path: Path) -> None:
     code = ("import sys; sys.modules['plotly'] = None; sys.argv = ['report', '.']; "
             "from scalecom.report.__main__ import main; sys.exit(main())")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
-    expect_refused(done, "plotly is missing", "scalecom[report]")
+    expect_refused(done, "plotly is missing", "pip install '.[report]'")  # as docs/report.md has it
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")

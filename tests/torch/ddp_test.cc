@@ -11,6 +11,8 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/layout/rates.h"
+#include "scalecom/state/method_state.h"
+#include "tests/state/temporary_folder.h"
 
 namespace scalecom::torch {
 namespace {
@@ -68,6 +70,18 @@ class Module {
 
 at::Tensor tensor_of(const std::vector<float>& values) {
   return at::tensor(values);
+}
+
+/// One step of all buckets, each of which comes out well.
+void take_step(Module& module, int rank, int step) {
+  std::vector<Future> futures;
+  for (int i = 0; i < kTensors; ++i) {
+    futures.push_back(module.bring(i, tensor_of(gradient_of(rank, step, i))));
+  }
+  for (const Future& future : futures) {
+    future->wait();
+    EXPECT_FALSE(future->hasError());
+  }
 }
 
 /// Runs `body` as each rank of a world, which takes its end of it away.
@@ -176,6 +190,67 @@ TEST(DdpTest, AModuleMayGoWhileItsBucketsAreUnderWay) {
       future->wait();
       EXPECT_FALSE(future->hasError());
     }
+  });
+}
+
+TEST(DdpTest, OptionsThatCannotBeChangeNothing) {
+  run([](std::unique_ptr<comm::Communicator> end) {
+    const int rank = end->rank();
+    Module module(kSpec, std::move(end));
+    take_step(module, rank, 0);
+    const std::string spec = module.hook().method().spec();
+    const std::vector<double> rates = module.hook().rates();
+    for (const char* settings : {"rates=flops", "beta=0.3,rates=paper", "rate=50,beta=7"}) {
+      EXPECT_THROW(module.hook().configure(settings), core::UsageError) << settings;
+      EXPECT_EQ(module.hook().method().spec(), spec) << settings;
+      EXPECT_EQ(module.hook().rates(), rates) << settings;
+    }
+    take_step(module, rank, 1);
+    EXPECT_EQ(module.hook().method().steps(), 2);
+  });
+}
+
+TEST(DdpTest, RatesByFlopsAreOutOfRangeAtOnce) {
+  run([](std::unique_ptr<comm::Communicator> end) {
+    EXPECT_THROW(Module("scalecom,rate=2000,rates=flops", std::move(end)), core::UsageError);
+  });
+  run([](std::unique_ptr<comm::Communicator> end) {
+    const int rank = end->rank();
+    Module module("scalecom,rate=20,rates=flops", std::move(end));
+    const std::string spec = module.hook().method().spec();
+    EXPECT_THROW(module.hook().configure("rate=2000"), core::UsageError);
+    EXPECT_EQ(module.hook().method().spec(), spec);
+    module.hook().set_flops(std::vector<double>(std::size_t{kTensors}, 2.0));
+    take_step(module, rank, 0);
+    // FLOPs are counted, so that any way of using them is open.
+    for (const char* settings : {"rates=uniform", "rates=paper", "rates=flops"}) {
+      EXPECT_NO_THROW(module.hook().configure(settings)) << settings;
+      take_step(module, rank, 1);
+    }
+  });
+}
+
+TEST(DdpTest, AnotherModelsMemoriesAreRefusedAtEveryRank) {
+  const state::TemporaryFolder folder;
+  run([&](std::unique_ptr<comm::Communicator> end) {
+    const int rank = end->rank();
+    Module module(kSpec, std::move(end));
+    take_step(module, rank, 0);
+    state::save_method(folder.path(), module.hook().method(), module.hook().communicator());
+    EXPECT_NO_THROW(module.hook().load(folder.path()));
+    take_step(module, rank, 1);
+    EXPECT_EQ(module.hook().method().steps(), 2);
+  });
+  run([&](std::unique_ptr<comm::Communicator> end) {
+    std::vector<Ddp::Parameter> parameters;
+    for (int i = 0; i < kTensors; ++i) {
+      const std::int64_t rows = i == kTensors - 1 ? kRows + 1 : kRows;
+      parameters.push_back({name_of(i), at::zeros({rows, kColumns})});
+    }
+    const auto other = std::make_shared<Ddp>(kSpec, std::move(parameters), std::move(end));
+    EXPECT_THROW(other->load(folder.path()), core::UsageError);
+    EXPECT_EQ(other->method().steps(), 0);
+    EXPECT_TRUE(other->method().memories().empty());
   });
 }
 

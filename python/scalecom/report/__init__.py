@@ -1,4 +1,4 @@
 """Runs, comparisons and plans as one HTML page: `python -m scalecom.report runs/*`.
 
-Needs plotly (`pip install 'scalecom[report]'`), and neither torch nor the extension.
+Needs plotly (`pip install '.[report]'`), and neither torch nor the extension.
 """

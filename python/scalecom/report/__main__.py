@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from scalecom import __version__
+from scalecom import __version__, new_file
 from scalecom.report.page import page
 from scalecom.report.sources import Unreadable, find
 
@@ -38,30 +38,19 @@ def _refuse(why: str) -> int:
     return _USAGE
 
 
-def _write(out: Path, text: str) -> None:
-    """Whole or not at all."""
-    unfinished = out.with_name(f"{out.name}.{os.getpid()}.unfinished")
-    try:
-        # A name need not be proper Unicode.
-        unfinished.write_text(text, encoding="utf-8", errors="replace")
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
 def main() -> int:
     options = _arguments()
     try:
         from plotly.offline import get_plotlyjs
     except ModuleNotFoundError:
-        return _refuse("plotly is missing; install it with: pip install 'scalecom[report]'")
+        return _refuse("plotly is missing; install it, in scalecom's folder: pip install '.[report]'")
     # A former report may lie among what it is made from.
     out = os.path.realpath(options.out)
     paths = [path for path in options.paths if os.path.realpath(path) != out]
     if not paths:
         return _refuse(f"{options.out} is the report itself; give the runs that it is to show")
     try:
-        _write(options.out, page(find(paths), get_plotlyjs(), __version__))
+        new_file.write(options.out, page(find(paths), get_plotlyjs(), __version__))
     except Unreadable as error:
         return _refuse(str(error))
     except OSError as error:
