@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 
+import shaped_ranks
 import torch
 import torch.distributed as dist
-from shaped_network import DEVICE, ShapedHosts
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
@@ -107,22 +104,17 @@ def work(args: argparse.Namespace) -> None:
     dist.destroy_process_group()
 
 
-def measure(args: argparse.Namespace) -> dict[str, object]:
-    with ShapedHosts(args.ranks, args.network) as hosts:
-        ranks = []
-        for rank in range(args.ranks):
-            environment = dict(
-                os.environ, RANK=str(rank), WORLD_SIZE=str(args.ranks), MASTER_ADDR=hosts.addresses[0],
-                MASTER_PORT="29500", GLOO_SOCKET_IFNAME=DEVICE,
-            )
-            command = [sys.executable, __file__, "--worker", "--rate", str(args.rate),
-                       "--rounds", str(args.rounds)]
-            ranks.append(subprocess.Popen(hosts.command(rank, command), env=environment, text=True,
-                                          stdout=subprocess.PIPE))
-        outputs = [rank.communicate()[0] for rank in ranks]
-        if any(rank.returncode for rank in ranks):
-            sys.exit("ddp_network: a rank failed (see above)")
-    return json.loads(outputs[0].strip().splitlines()[-1])
+def measured(args: argparse.Namespace) -> shaped_ranks.Figures:
+    return {"network": args.network, "ranks": args.ranks, "rate": args.rate,
+            **shaped_ranks.measure(args.network, args.ranks)}
+
+
+def show(args: argparse.Namespace, figures: shaped_ranks.Figures) -> None:
+    steps = figures["seconds_a_step"]
+    print(f"{args.ranks} ranks on links of {args.network}; computing alone takes {figures['computing']:.3f} s a step")
+    print(f"{'':24}{'s a step':>10}{'steps a second':>16}{'to dense':>10}")
+    for name, seconds in steps.items():
+        print(f"{name:24}{seconds:10.3f}{1 / seconds:16.2f}{steps['dense'] / seconds:9.1f}x")
 
 
 def main() -> None:
@@ -131,27 +123,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--rate", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3, help="turns that each method takes")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures here; - for stdout alone")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.worker:
-        work(args)
-        return
-    if os.geteuid() != 0:
-        parser.error("network namespaces need root")
-    result = {"network": args.network, "ranks": args.ranks, "rate": args.rate, **measure(args)}
-    text = json.dumps(result, indent=2)
-    if args.json == "-":
-        print(text)
-        return
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-    steps = result["seconds_a_step"]
-    print(f"{args.ranks} ranks on links of {args.network}; computing alone takes {result['computing']:.3f} s a step")
-    print(f"{'':24}{'s a step':>10}{'steps a second':>16}{'to dense':>10}")
-    for name, seconds in steps.items():
-        print(f"{name:24}{seconds:10.3f}{1 / seconds:16.2f}{steps['dense'] / seconds:9.1f}x")
+    shaped_ranks.main(parser, work, measured, show)
 
 
 if __name__ == "__main__":

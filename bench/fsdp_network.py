@@ -15,20 +15,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 from unittest import mock
 
+import shaped_ranks
 import torch
 import torch.distributed as dist
 from ddp_network import WIDTHS, model
-from shaped_network import DEVICE, ShapedHosts
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
@@ -157,22 +154,20 @@ def work(args: argparse.Namespace) -> None:
     dist.destroy_process_group()
 
 
-def measure(args: argparse.Namespace) -> dict[str, dict[str, float]]:
-    command = [sys.executable, __file__, "--worker", "--rate", str(args.rate),
-               "--rounds", str(args.rounds), "--steps", str(args.steps)]
-    with ShapedHosts(NODES, args.network) as hosts:
-        ranks = []
-        for rank in range(NODES * RANKS):
-            environment = dict(
-                os.environ, RANK=str(rank), WORLD_SIZE=str(NODES * RANKS), MASTER_ADDR=hosts.addresses[0],
-                MASTER_PORT="29500", GLOO_SOCKET_IFNAME=DEVICE,
-            )
-            ranks.append(subprocess.Popen(hosts.command(rank // RANKS, command), env=environment, text=True,
-                                          stdout=subprocess.PIPE))
-        outputs = [rank.communicate()[0] for rank in ranks]
-        if any(rank.returncode for rank in ranks):
-            sys.exit("fsdp_network: a rank failed (see above)")
-    return json.loads(outputs[0].strip().splitlines()[-1])
+def measured(args: argparse.Namespace) -> shaped_ranks.Figures:
+    return {"network": args.network, "nodes": NODES, "ranks_a_node": RANKS, "rate": args.rate,
+            **shaped_ranks.measure(args.network, NODES, RANKS)}
+
+
+def show(args: argparse.Namespace, figures: shaped_ranks.Figures) -> None:
+    steps, reductions = figures["seconds_a_step"], figures["seconds_of_reduction"]
+    print(f"{NODES} nodes of {RANKS} ranks, {args.network} between nodes")
+    print(f"{'':24}{'s a step':>10}{'to HSDP':>10}{'s of reduction':>16}{'to HSDP':>10}")
+    for name, seconds in steps.items():
+        line = f"{name:24}{seconds:10.3f}{steps[HSDP] / seconds:9.1f}x"
+        if name in reductions:
+            line += f"{reductions[name]:16.3f}{reductions[HSDP] / reductions[name]:9.1f}x"
+        print(line)
 
 
 def main() -> None:
@@ -181,31 +176,7 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5, help="turns that each way takes")
     parser.add_argument("--steps", type=int, default=3, help="steps of a turn")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures here; - for stdout alone")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.worker:
-        work(args)
-        return
-    if os.geteuid() != 0:
-        parser.error("network namespaces need root")
-    result = {"network": args.network, "nodes": NODES, "ranks_a_node": RANKS, "rate": args.rate,
-              **measure(args)}
-    text = json.dumps(result, indent=2)
-    if args.json == "-":
-        print(text)
-        return
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-    steps, reductions = result["seconds_a_step"], result["seconds_of_reduction"]
-    print(f"{NODES} nodes of {RANKS} ranks, {args.network} between nodes")
-    print(f"{'':24}{'s a step':>10}{'to HSDP':>10}{'s of reduction':>16}{'to HSDP':>10}")
-    for name, seconds in steps.items():
-        line = f"{name:24}{seconds:10.3f}{steps[HSDP] / seconds:9.1f}x"
-        if name in reductions:
-            line += f"{reductions[name]:16.3f}{reductions[HSDP] / reductions[name]:9.1f}x"
-        print(line)
+    shaped_ranks.main(parser, work, measured, show)
 
 
 if __name__ == "__main__":

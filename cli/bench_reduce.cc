@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/device_ranks.h"
 #include "cli/json_output.h"
+#include "cli/meeting.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "comparison/entrants.h"
@@ -16,7 +17,6 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/core/thread_pool.h"
-#include "train/processes.h"
 
 namespace cli {
 namespace {
@@ -36,13 +36,12 @@ Example:
   mpirun -n 4 -H host1,host2,host3,host4 scalecom bench reduce --methods dense,scalecom
   scalecom bench reduce --device cuda --methods half,topk,powersgd --json gpu.json)";
 
-constexpr std::chrono::minutes kDeadline{5};
-
 struct Options {
   bench::ReducePlan plan;
   std::string methods = "dense,scalecom";
   int ranks = 0;  // as threads of this process; 0: the processes
   std::string device = "cpu";
+  double deadline = kDeadlineSeconds;
   JsonOutput json;
 };
 
@@ -115,10 +114,11 @@ int run_threads(const Options& options) {
 }
 
 int run_processes(const Options& options) {
-  train::Processes processes(kDeadline);
-  DeviceRanks world(processes, options.device, kDeadline);
+  const std::chrono::milliseconds deadline = deadline_of(options.deadline);
+  const auto processes = meet("scalecom bench", deadline);
+  DeviceRanks world(*processes, options.device, deadline);
   const auto rows = measure(options.plan, world.ranks(), world.stream());
-  if (processes.first()) show(options, processes.size(), rows);
+  if (processes->first()) show(options, processes->size(), rows);
   return 0;
 }
 
@@ -163,6 +163,11 @@ Command add_bench_reduce(CLI::App& bench) {
       ->add_option("--interface", options->plan.interface,
                    "Read also what crosses this network device of the first rank's host")
       ->type_name("DEVICE");
+  command
+      ->add_option("--deadline", options->deadline,
+                   "Seconds to wait for another process before giving up")
+      ->type_name("SECONDS")
+      ->capture_default_str();
   options->json.add_to(*command);
   command->footer(kFooter);
   return {command, [options] { return run(*options); }};

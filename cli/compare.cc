@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
+#include "cli/meeting.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "comparison/carry_out.h"
@@ -123,10 +124,10 @@ int run(Options& options) {
   comparison::check(options.plan);
   options.json.check();
   const std::atomic<bool>& stop = catch_interrupts();
-  train::Processes processes(kDeadline);
-  if (!processes.first()) return kUsage;  // the first says why
+  const auto processes = meet("scalecom compare", kDeadline);
+  if (!processes->first()) return kUsage;  // the first says why
   Printer printer(!options.json.takes_stdout());
-  const comparison::Ending ending = comparison::carry_out(options.plan, processes, stop, printer);
+  const comparison::Ending ending = comparison::carry_out(options.plan, *processes, stop, printer);
   printer.end();
   if (!ending.is_complete()) {
     fmt::print(stderr,

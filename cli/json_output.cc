@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "scalecom/core/error.h"
 #include "scalecom/state/file.h"
+#include "scalecom/state/text_file.h"
 
 namespace cli {
 
@@ -36,9 +36,7 @@ void JsonOutput::write(const nlohmann::ordered_json& object) const {
     std::fputs(text.c_str(), stdout);
     return;
   }
-  scalecom::state::NewFile file(path_);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
+  scalecom::state::write_text(path_, text);
 }
 
 }  // namespace cli

@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/device_ranks.h"
 #include "cli/json_output.h"
+#include "cli/meeting.h"
 #include "cli/plan_files.h"
 #include "cli/plan_report.h"
 #include "cli/progress.h"
@@ -19,7 +19,6 @@
 #include "scalecom/plan/calibrate.h"
 #include "scalecom/plan/outlook.h"
 #include "scalecom/plan/units.h"
-#include "train/processes.h"
 
 namespace cli {
 namespace {
@@ -41,7 +40,6 @@ Example:
   scalecom plan --model mine.json --workers 16 --network network.json)";
 
 constexpr const char* kMethods = "dense,half,scalecom,topk,gtopk,dgc,powersgd,sketched_sgd";
-constexpr std::chrono::minutes kDeadline{5};
 constexpr double kTera = 1e12;
 
 struct Options {
@@ -66,6 +64,7 @@ struct Options {
   bool no_overlap = false;
   bool measure = false;
   std::string device = "cpu";
+  double deadline = kDeadlineSeconds;
   JsonOutput json;
 };
 
@@ -80,7 +79,7 @@ struct Measured {
 
 // Over MPI's processes or torchrun's and, on GPUs, over NCCL between them.
 Measured measure(const Options& options, train::Processes& processes) {
-  DeviceRanks world(processes, options.device, kDeadline);
+  DeviceRanks world(processes, options.device, deadline_of(options.deadline));
   Progress progress;
   Measured measured;
   measured.hops = plan::measure_hops(world.ranks(), plan::hop_sizes(processes.size()),
@@ -241,17 +240,17 @@ int run(Options& options) {
   std::string text;
   std::optional<Measured> measured;
   if (options.measure) {
-    train::Processes processes(kDeadline);
+    const auto processes = meet("scalecom plan", deadline_of(options.deadline));
     try {
       check_before_measuring(options);
     } catch (const core::UsageError&) {
-      if (!processes.first()) return kUsage;  // the first says why
+      if (!processes->first()) return kUsage;  // the first says why
       throw;
     }
-    measured = measure(options, processes);
-    if (!processes.first()) return 0;
-    text = network_text(*measured, processes.size());
-    json["network"] = network_json(*measured, processes.size());
+    measured = measure(options, *processes);
+    if (!processes->first()) return 0;
+    text = network_text(*measured, processes->size());
+    json["network"] = network_json(*measured, processes->size());
   }
   if (!options.model.empty()) {
     const std::vector<PlannedPoint> points = points_of(options, sweep, measured);
@@ -300,6 +299,8 @@ void add_options(CLI::App& command, Options& options) {
                    "Measure the network between the processes of mpirun or torchrun");
   add("--device", options.device, "With --measure: cpu, or cuda for NCCL, a GPU a process (cpu)",
       "DEVICE");
+  add("--deadline", options.deadline,
+      "With --measure: seconds to wait for another process before giving up (300)", "SECONDS");
   options.json.add_to(command);
 }
 

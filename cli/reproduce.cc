@@ -7,7 +7,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,11 +14,13 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
+#include "cli/meeting.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "scalecom/core/device.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "scalecom/state/text_file.h"
 #include "train/json.h"
 #include "train/recipes/recipe.h"
 #include "train/recipes/table.h"
@@ -186,13 +187,6 @@ void print_list() {
   for (const auto& row : rows) fmt::print("{:<{}}  {}\n", row[0], width, row[1]);
 }
 
-void write_text(const fs::path& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw core::IoError(core::concat("[reproduce] ", path.string(), " cannot be written"));
-}
-
 /// Writes and shows the table of all that is complete.
 void report(const std::vector<recipes::Recipe>& rows, const Options& options) {
   std::vector<recipes::Outcomes> outcomes;
@@ -214,7 +208,7 @@ void report(const std::vector<recipes::Recipe>& rows, const Options& options) {
   const std::string markdown = recipes::table_markdown(table);
   fs::create_directories(options.out);
   train::write_json(options.out / "table.json", {{"rows", table}});
-  write_text(options.out / "table.md", markdown);
+  scalecom::state::write_text(options.out / "table.md", markdown);
   options.json.write({{"rows", table}});
   if (!options.json.takes_stdout()) fmt::print("{}", markdown);
   if (!unscored.empty()) {
@@ -249,8 +243,8 @@ int run(Options& options) {
   check(options);
   const std::vector<recipes::Recipe> rows = wanted_rows(options.rows);
   const std::atomic<bool>& stop = catch_interrupts();
-  train::Processes processes(kDeadline);
-  if (processes.size() > 1) {
+  const auto processes = meet("scalecom reproduce", kDeadline);
+  if (processes->size() > 1) {
     throw core::UsageError("[reproduce] the runs take one process: leave out mpirun and torchrun");
   }
   int failures = 0;
@@ -258,7 +252,7 @@ int run(Options& options) {
     for (const Run& run : runs_of(recipe, options)) {
       if (run.is_begun()) check_origin(run);
       try {
-        if (!run.is_complete() && !carry_out(run, options, processes, stop)) {
+        if (!run.is_complete() && !carry_out(run, options, *processes, stop)) {
           fmt::print(stderr, "interrupted in {} seed {}; the same command goes on from here\n",
                      recipe.name, run.seed);
           return kInterrupted;

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,14 +10,13 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
+#include "cli/meeting.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "cli/watchdog.h"
 #include "scalecom/core/device.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
-#include "scalecom/torch/torchrun.h"
 #include "train/recipes/recipe.h"
 #include "train/run_folder.h"
 #include "train/tasks/tasks.h"
@@ -55,7 +53,7 @@ struct Options {
   train::Place place;
   std::vector<const CLI::Option*> of_new_runs;  ///< which a run that is resumed has had already
   std::string device = "cpu";
-  double deadline = 300;
+  double deadline = kDeadlineSeconds;
   JsonOutput json;
 };
 
@@ -169,42 +167,12 @@ void check(const Options& options) {
     throw core::UsageError(core::concat("[train] --momentum '", *options.momentum,
                                         "' is not known; give plain or masked"));
   }
-  if (!(options.deadline > 0 && options.deadline < 1e6)) {
-    throw core::UsageError("[train] --deadline is out of range; give seconds over 0");
-  }
   if (options.place.threads.value_or(1) < 1) {
     throw core::UsageError("[train] --threads is out of range; give 1 or more");
   }
   if (options.place.checkpoint_every.value_or(1) < 1) {
     throw core::UsageError("[train] --checkpoint-every is out of range; give 1 step or more");
   }
-}
-
-/// Where the processes meet, as torchrun's variables say, or "".
-std::string meeting_place() {
-  const char* const address = std::getenv("MASTER_ADDR");
-  const char* const port = std::getenv("MASTER_PORT");
-  const bool is_named = address != nullptr && port != nullptr;
-  const bool is_used = scalecom::torch::launcher() != scalecom::torch::Launcher::kNone;
-  return is_named && is_used ? core::concat(address, ":", port) : "";
-}
-
-std::string too_late() {
-  const std::string place = meeting_place();
-  if (place.empty()) {
-    return "[train] not all processes of the job arrived within --deadline: see that each of them "
-           "starts scalecom";
-  }
-  return core::concat("[torchrun] this process met no others at ", place,
-                      " within --deadline: see that each of them starts scalecom and can reach it");
-}
-
-/// The processes of mpirun or torchrun, all of which have to arrive in time.
-std::unique_ptr<train::Processes> meet(std::chrono::milliseconds deadline) {
-  // Whoever has a deadline of its own says more; all is said within two seconds of it.
-  constexpr auto kGrace = std::chrono::seconds(1);
-  const Watchdog watchdog(deadline + kGrace, "scalecom train: " + too_late());
-  return std::make_unique<train::Processes>(deadline);
 }
 
 int finish(const Options& options, const train::Ending& ending) {
@@ -251,12 +219,12 @@ int train_together(const Options& options, train::Processes& processes,
 int run(Options& options) {
   if (!options.place.resume) take_recipe(options);
   check(options);
+  const std::chrono::milliseconds deadline = deadline_of(options.deadline);
   options.place.device = core::parse_device(options.device);
   options.json.check();
   options.place.learners = options.learners;
   const std::atomic<bool>& stop = catch_interrupts();
-  const auto processes =
-      meet(std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.deadline)));
+  const auto processes = meet(kName, deadline);
   return train_together(options, *processes, stop);
 }
 

@@ -1,10 +1,8 @@
 #include "comparison/records.h"
 
-#include <span>
-
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "scalecom/state/file.h"
+#include "scalecom/state/text_file.h"
 #include "train/json.h"
 #include "train/run_folder.h"
 
@@ -106,9 +104,7 @@ std::int64_t Records::steps_done(const PlannedRun& run) const {
 
 void Records::write_report(const ordered_json& report, const std::string& table) {
   train::write_json(plan_.out / "compare.json", report);
-  scalecom::state::NewFile file(plan_.out / "table.md");
-  file.write(std::as_bytes(std::span(table)));
-  file.commit();
+  scalecom::state::write_text(plan_.out / "table.md", table);
 }
 
 }  // namespace comparison

@@ -37,6 +37,7 @@ def test_bench_reduce(folder):
     expect_refused(run(*reduce, "--device", "cuda:0", "--ranks", 2), "--ranks", "cuda:0")
     expect_refused(run(*reduce, "--ranks", 1000), "--ranks 1000")
     expect_refused(run(*reduce, "--methods", "nope"), "nope")
+    expect_refused(run(*reduce, "--deadline", 0), "--deadline 0")
 
 
 def test_bench_step_on_a_terminal(folder):

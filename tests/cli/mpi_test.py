@@ -125,10 +125,12 @@ def test_one_process_mistaken_is_an_error_for_all(folder):
 
 
 def test_a_peer_that_never_arrives(folder):
-    began = time.monotonic()
-    done = mpirun((1, *train(folder / "run", "--deadline", 1)), (1, "sleep", 100))
-    expect_job_refused(done, "--deadline", status=1)
-    assert time.monotonic() - began < 10
+    for command in (train(folder / "run"), (PROGRAM, "plan", "--measure"),
+                    (PROGRAM, "bench", "reduce", "--elements", 1000)):
+        began = time.monotonic()
+        done = mpirun((1, *command, "--deadline", 1), (1, "sleep", 100))
+        expect_job_refused(done, f"scalecom {command[1]}: ", "deadline of 1 s", status=1)
+        assert time.monotonic() - began < 10
 
 
 def test_a_peer_that_is_late_but_in_time(folder):

@@ -135,6 +135,7 @@ def test_kernels_of_this_machine(folder):
 
 def test_measuring_a_network(folder):
     expect_refused(run("plan", "--measure"), "two ranks", "mpirun")
+    expect_refused(run("plan", "--measure", "--deadline", -1), "--deadline -1")
     if MPIRUN is None:
         return
     path = folder / "network.json"

@@ -2,7 +2,6 @@
 calls run_tests(); the program's path is the script's first argument."""
 
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -11,23 +10,14 @@ import tempfile
 import time
 import traceback
 
+# Last, as folders of tests have the names of modules.
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
+from launched import environment  # noqa: E402: its folder is no package
+
 PROGRAM = sys.argv[1]
 MPIRUN = shutil.which("mpirun")
 # Against hanging only.
 TIMEOUT = 120
-
-
-def environment():
-    """Without what tells a process that mpirun or torchrun started it, with what mpirun needs in a
-    container."""
-    launchers = ("OMPI_COMM", "PMIX", "PMI_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "MASTER_")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(launchers)}
-    return kept | {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-    }
 
 
 def run(*arguments, program=(PROGRAM,), timeout=TIMEOUT):

@@ -85,6 +85,17 @@ def test_rows_are_compared_over_paired_seeds(folder):
     assert "| sparse | 2 | `scalecom,rate=20,beta=0.3` |" in done.stdout
 
 
+def test_the_table_replaces_a_link_and_not_what_it_points_to(folder):
+    recipe = write_recipe(folder, "short", seeds=[1])
+    (folder / "kept").write_text("old")
+    written = folder / "out" / "table.md"
+    written.parent.mkdir()
+    written.symlink_to(folder / "kept")
+    expect_ok(reproduce(folder, recipe))
+    assert (folder / "kept").read_text() == "old"
+    assert not written.is_symlink() and "| short |" in written.read_text()
+
+
 def test_complete_runs_are_skipped_and_others_taken_up(folder):
     recipe = write_recipe(folder, "long", epochs=30, seeds=[1])
     expect_ok(run("train", "--recipe", recipe, "--out", folder / "straight"))

@@ -7,26 +7,24 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+
+# Last, as folders of tests have the names of modules.
+sys.path.append(str(Path(__file__).parents[1]))
+import launched  # noqa: E402: its folder is no package
 
 # Marks every process of a job, launchers and daemons too, as none of them forgets its environment.
 MARK = "SCALECOM_FAULTS_JOB"
 
 
 def environment() -> dict[str, str]:
-    """Without what tells a process that mpirun or torchrun started it, with what mpirun needs in a
-    container."""
-    launchers = ("OMPI_COMM", "PMIX", "PMI_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "MASTER_")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(launchers)}
-    return kept | {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    """Of ranks that share the cores of one machine, on the CPU."""
+    return launched.environment() | {
         "OMPI_MCA_hwloc_base_binding_policy": "none",
-        "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
         "OMP_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "",
     }

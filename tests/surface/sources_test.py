@@ -1,5 +1,6 @@
 """No file of the project reads pickles that may run code, starts a shell with somebody's text, runs code
-that it finds, or makes temporary files whose names can be guessed.
+that it finds, or makes temporary files whose names can be guessed. What a user runs makes no file where a
+link may lie.
 
 Each rule is tried on a line that breaks it before it is used."""
 
@@ -8,8 +9,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
-from tree import files, name, run_tests, scripts
+from tree import ROOT, files, name, run_tests, scripts
 
 # They unpickle, or run, whatever they are given.
 PICKLES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
@@ -134,14 +136,87 @@ def test_shell() -> None:
     assert not broken, "\n".join(sorted(broken))
 
 
+# What a user runs: the library, the program, the Python package, and the scripts of Python.
+USED = {"scalecom", "train", "cli", "comparison", "python", "scripts"}
+# The one file of C++ that may make others.
+WRITER = "scalecom/state/file.cc"
+CPP_WRITES = re.compile(r"std::o?fstream|\bf(?:re)?open\s*\(|\bcreat\s*\(|O_CREAT")
+
+
+def _used(paths: Iterator[Path]) -> list[Path]:
+    return [path for path in paths if path.relative_to(ROOT).parts[0] in USED]
+
+
+def _mode(call: ast.Call, place: int) -> str:
+    """What open() is to do, by its name or in its place."""
+    if (named := _keyword(call, "mode")) is not None:
+        return str(named)
+    if len(call.args) <= place:
+        return "r"
+    mode = call.args[place]
+    return mode.value if isinstance(mode, ast.Constant) and isinstance(mode.value, str) else "computed"
+
+
+def _follows_links(call: ast.Call) -> bool:
+    """Whether it writes to whatever lies at a name. "x" and O_EXCL take none that is there."""
+    called = _dotted(call.func)
+    if called == "os.open":
+        flags = ast.unparse(call)
+        return "O_CREAT" in flags and "O_EXCL" not in flags
+    if called == "open":
+        return not re.fullmatch("[rxbt]+", _mode(call, 1))
+    # Of a path; the open() of other modules takes a path there.
+    if called.endswith(".open"):
+        return bool(re.fullmatch("[rbt]*[wa+][rwabt+]*", _mode(call, 0)))
+    return called == "torch.save" or called.endswith((".write_text", ".write_bytes"))
+
+
+def python_writes(text: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and _follows_links(node):
+            yield f"line {node.lineno}: {ast.unparse(node)}"
+
+
+def _opened_to_write(text: str) -> list[str]:
+    """The flags of every open() of C++ that may make a file."""
+    return re.findall(r"[^;{}()]*\bO_CREAT\b[^;()]*", text)
+
+
 def test_new_files_are_opened_so_that_no_link_is_followed() -> None:
-    """Whatever the library writes goes through state::NewFile."""
-    writer = next(files("scalecom/state/file.cc")).read_text()
-    opened = re.findall(r"::open\(([^;]*)\)", writer)
-    assert all("O_EXCL" in call for call in opened if "O_CREAT" in call) and "O_CREAT" in writer
-    for path in files("scalecom/**/*.cc"):
-        text = path.read_text()
-        assert not re.search(r"std::ofstream|std::fopen|O_CREAT", text) or path.name == "file.cc", name(path)
+    """Whatever C++ writes goes through state::NewFile and, for the lines of a run, state::append."""
+
+    def rule(text: str) -> list[str]:
+        return list(lines_with(CPP_WRITES, text, "//"))
+
+    _expect_rule(
+        rule,
+        ["std::ofstream file(path);", "std::ofstream(path) << x;", "std::fstream file(path);",
+         'std::fopen(path, "w");', "freopen(p, m, stdout);", "creat(p, 0666);", "::open(p, O_CREAT, 0666);"],
+        ["std::ifstream file(path);", "File::open(path)", "state::write_text(path, text);", "popen(x)",
+         "::open(p, O_RDONLY)", "create(p)", "// std::ofstream"],
+    )
+    flags = _opened_to_write((ROOT / WRITER).read_text())
+    assert flags
+    for one in flags:
+        assert "O_EXCL" in one or ("O_APPEND" in one and "O_NOFOLLOW" in one), one
+    paths = _used(files("*.cc", "*.h", "*.cu", "*.cuh"))
+    assert {path.relative_to(ROOT).parts[0] for path in paths} == USED - {"scripts"}
+    broken = [f"{name(path)}: {what}" for path in paths if name(path) != WRITER for what in rule(path.read_text())]
+    assert not broken, "\n".join(broken)
+
+
+def test_new_files_of_python_follow_no_link_either() -> None:
+    _expect_rule(
+        python_writes,
+        ["open(p, 'w')", "open(p, mode='a')", "open(p, 'r+')", "open(p, m)", "with p.open('wb') as file: pass",
+         "p.write_text(x)", "(p / 'a').write_bytes(x)", "torch.save(x, p)", "os.open(p, os.O_RDWR | os.O_CREAT)"],
+        ["open(p)", "open(p, 'rb')", "open(p, 'x')", "p.open()", "p.open('r')", "p.open('xb')", "Image.open(p)",
+         "p.read_text()", "os.fdopen(d, 'w')", "os.open(p, os.O_CREAT | os.O_EXCL)"],
+    )
+    paths = _used(files("*.py")) + _used(scripts("python3"))
+    assert {path.relative_to(ROOT).parts[0] for path in paths} == {"python", "scripts"}
+    broken = [f"{name(path)}: {what}" for path in paths for what in python_writes(path.read_text())]
+    assert not broken, "\n".join(broken)
 
 
 if __name__ == "__main__":
