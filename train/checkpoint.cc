@@ -58,7 +58,7 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostOfOne = kMost / kMostLearners;
 
 std::int64_t count_of(const nlohmann::ordered_json& tally, const char* key) {
-  return whole_number(tally.at(key), 0, kMostOfOne);
+  return whole_number(tally, key, 0, kMostOfOne);
 }
 
 Tally tally_of(const nlohmann::ordered_json& json) {
@@ -70,17 +70,17 @@ Tally tally_of(const nlohmann::ordered_json& json) {
 
 Standing standing_of(const nlohmann::ordered_json& json, std::int64_t batch) {
   Standing standing;
-  standing.step = whole_number(json.at("step"), 0, kMostSteps);
+  standing.step = whole_number(json, "step", 0, kMostSteps);
   json.at("seconds").get_to(standing.seconds);
   json.at("loss").get_to(standing.loss);
-  standing.losses = whole_number(json.at("losses"), 0, kMostSteps);
+  standing.losses = whole_number(json, "losses", 0, kMostSteps);
   for (const auto& tally : json.at("traffic")) standing.tallies.push_back(tally_of(tally));
   if (standing.tallies.empty() || standing.tallies.size() > kMostLearners) {
     throw core::UsageError(core::concat("it is of ", standing.tallies.size(), " learners"));
   }
   // Runs had one number of learners before they said how many samples they have seen.
   const auto learners = static_cast<std::int64_t>(standing.tallies.size());
-  standing.samples = json.contains("samples") ? whole_number(json["samples"], 0, kMost)
+  standing.samples = json.contains("samples") ? whole_number(json, "samples", 0, kMost)
                                               : standing.step * learners * batch;
   return standing;
 }

@@ -7,6 +7,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
+#include "scalecom/methods/groups/grouped.h"
 #include "scalecom/methods/method.h"
 #include "train/json.h"
 
@@ -34,12 +35,14 @@ void check_warmup(const char* option, double share) {
                                       " is out of range; give 0 or more, and less than 1"));
 }
 
-std::int64_t number_at(const nlohmann::ordered_json& json, const char* key, std::int64_t low,
-                       std::int64_t high) {
-  const auto& value = json.at(key);
-  if (is_whole_number(value, low, high)) return value.get<std::int64_t>();
-  throw core::UsageError(core::concat("[config] ", key, " ", value.dump(),
-                                      " is no whole number from ", low, " to ", high));
+// Groups of a number of learners take all of them.
+void check_groups(const std::string& spec, int learners) {
+  const auto groups = scalecom::methods::groups_of(spec);
+  if (!groups) return;
+  const int size = scalecom::methods::groups::Grouping::parse(*groups).size;
+  if (size == 0 || learners % size == 0) return;  // 0: by host
+  throw core::UsageError(
+      core::concat("[train] ", learners, " learners do not divide into groups of ", size));
 }
 
 void check_optimizer(const Config& config) {
@@ -66,15 +69,11 @@ Config resolve(const Request& request) {
   config.method = request.method;
   if (request.groups) {
     check_range("--groups", *request.groups, 1, request.learners);
-    if (request.learners % *request.groups != 0) {
-      throw core::UsageError(core::concat("[train] ", request.learners,
-                                          " learners do not divide into groups of ",
-                                          *request.groups));
-    }
     config.method += core::concat(",groups=", *request.groups);
   }
   config.spec = scalecom::methods::make(config.method)->spec();
   config.learners = request.learners;
+  check_groups(config.spec, config.learners);
   check_range<std::int64_t>("--seed", request.seed, 0, std::numeric_limits<std::int64_t>::max());
   config.seed = static_cast<std::uint64_t>(request.seed);
   if (!request.data.empty()) config.data = std::filesystem::absolute(request.data);
@@ -101,6 +100,7 @@ Config resolve(const Request& request) {
 
 void change_learners(Config& config, int learners) {
   check_range("--learners", learners, 1, kMostLearners);
+  check_groups(config.spec, learners);
   config.learners = learners;
 }
 
@@ -155,12 +155,12 @@ Config config_from_json(const nlohmann::ordered_json& json) {
     json.at("task").get_to(config.task);
     json.at("method").get_to(config.method);
     json.at("spec").get_to(config.spec);
-    config.learners = static_cast<int>(number_at(json, "learners", 1, kMostLearners));
+    config.learners = static_cast<int>(whole_number(json, "learners", 1, kMostLearners));
     if (!json.at("seed").is_number_unsigned()) throw core::UsageError("[config] 'seed' is no seed");
     json.at("seed").get_to(config.seed);
     config.data = json.at("data").get<std::string>();
-    config.steps = number_at(json, "steps", 1, kMostSteps);
-    config.batch = number_at(json, "batch", 1, kLargestBatch);
+    config.steps = whole_number(json, "steps", 1, kMostSteps);
+    config.batch = whole_number(json, "batch", 1, kLargestBatch);
     json.at("learning_rate").get_to(config.learning_rate);
     json.at("learning_rate_warmup").get_to(config.learning_rate_warmup);
     // Runs from before there was a choice have neither.
@@ -170,7 +170,7 @@ Config config_from_json(const nlohmann::ordered_json& json) {
     json.at("weight_decay").get_to(config.weight_decay);
     config.recipe = json.value("recipe", "");
     if (json.contains("similarity_every")) {
-      config.similarity_every = number_at(json, "similarity_every", 0, kMostSteps);
+      config.similarity_every = whole_number(json, "similarity_every", 0, kMostSteps);
     }
   } catch (const nlohmann::json::exception& error) {
     throw core::UsageError(core::concat("[config] ", error.what()));

@@ -67,7 +67,7 @@ struct Config {
 Config resolve(const Request& request);
 
 /// Another number of learners, each with the mini-batch it had, and the same learning rate and
-/// steps. core::UsageError for a number that is out of range.
+/// steps. core::UsageError for a number that is out of range, or that its groups do not divide.
 void change_learners(Config& config, int learners);
 
 /// Its steps, which follow from the size of the training set where epochs are asked for.

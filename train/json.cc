@@ -2,13 +2,12 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <sstream>
 #include <utility>
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "scalecom/state/file.h"
+#include "scalecom/state/text_file.h"
 
 namespace train {
 namespace {
@@ -47,10 +46,7 @@ ordered_json read_json(const std::filesystem::path& path) {
 }
 
 void write_json(const std::filesystem::path& path, const ordered_json& json) {
-  const std::string text = json.dump(2) + "\n";
-  scalecom::state::NewFile file(path);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
+  scalecom::state::write_text(path, json.dump(2) + "\n");
 }
 
 bool is_whole_number(const ordered_json& value, std::int64_t low, std::int64_t high) {
@@ -67,6 +63,15 @@ std::int64_t whole_number(const ordered_json& value, std::int64_t low, std::int6
   if (is_whole_number(value, low, high)) return value.get<std::int64_t>();
   throw core::UsageError(
       core::concat(value.dump(), " is no whole number from ", low, " to ", high));
+}
+
+std::int64_t whole_number(const ordered_json& object, const char* key, std::int64_t low,
+                          std::int64_t high) {
+  try {
+    return whole_number(object.at(key), low, high);
+  } catch (const core::UsageError& error) {
+    throw core::UsageError(core::concat("'", key, "' ", error.what()));
+  }
 }
 
 }  // namespace train

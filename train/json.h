@@ -21,5 +21,9 @@ void write_json(const std::filesystem::path& path, const nlohmann::ordered_json&
 bool is_whole_number(const nlohmann::ordered_json& value, std::int64_t low, std::int64_t high);
 /// That number; core::UsageError where it is none.
 std::int64_t whole_number(const nlohmann::ordered_json& value, std::int64_t low, std::int64_t high);
+/// That which an object has under a key, which the error then names; what nlohmann throws where the
+/// key is missing.
+std::int64_t whole_number(const nlohmann::ordered_json& object, const char* key, std::int64_t low,
+                          std::int64_t high);
 
 }  // namespace train

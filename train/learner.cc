@@ -45,10 +45,9 @@ Learner::Learner(const Job& job, comm::Communicator& world)
       warmup_(warmup_of(job.config.spec)) {}
 
 void Learner::run() {
-  comm::together(*control_, [&] {
-    prepare();
-    restore();
-  });
+  comm::together(*control_, [&] { prepare(); });
+  const auto replica = method_->replica(*control_);
+  comm::together(*control_, [&] { restore(replica); });
   if (job_.config.similarity_every > 0) probe_.emplace(*control_, *method_, layout_);
   first_ = known_ = done_;
   started_ = std::chrono::steady_clock::now();
@@ -71,10 +70,10 @@ void Learner::prepare() {
   losses_.emplace(device);
 }
 
-void Learner::restore() {
+void Learner::restore(const scalecom::methods::Replica& replica) {
   if (!job_.checkpoint) return;
   const Standing standing = read_standing(*job_.checkpoint, job_.config.batch);
-  read_memory(*job_.checkpoint, *method_, method_->replica(*control_));
+  read_memory(*job_.checkpoint, *method_, replica);
   if (neighbours_->rank() == 0) read_model(*job_.checkpoint, job_.replica, stream_);
   auto tallies = standing.tallies;
   if (tallies.size() != static_cast<std::size_t>(world_.size())) {
@@ -254,6 +253,18 @@ void Learner::write_transcripts() {
   });
 }
 
+ordered_json Learner::last_metrics() const {
+  auto lines = job_.folder.metrics();
+  if (lines.empty() || lines.back()["step"] != job_.config.steps) {
+    const auto folder = job_.folder.path();
+    throw core::IoError(core::concat(
+        "[run] ", (folder / "metrics.jsonl").string(), " has lost its line of step ",
+        job_.config.steps, "; remove the last folder of ", (folder / "checkpoints").string(),
+        " and resume, to take that part of the run again"));
+  }
+  return std::move(lines.back());
+}
+
 void Learner::finish() {
   write_transcripts();
   const auto tallies = comm::gather(*control_, tally_);
@@ -269,7 +280,7 @@ void Learner::finish() {
     const bool sent = bytes.value_or(0) > 0;
     const double whole = bytes_per_rank(tallies);
     const double dense_whole = dense * static_cast<double>(config.steps);
-    const auto last = job_.folder.metrics().back();
+    const auto last = last_metrics();
     const auto weights = to_host(job_.replica.weights(), stream_);
     ordered_json result{
         {"task", config.task},

@@ -73,7 +73,8 @@ class Learner {
   Moved moved() const;
   /// Takes the device's memory that a learner needs.
   void prepare();
-  void restore();
+  /// `replica`: of the method, on which all learners have agreed.
+  void restore(const scalecom::methods::Replica& replica);
   /// One step of training; whether anybody wants to stop.
   bool step();
   /// The loss and the gradient, alone or for all learners of the process at once.
@@ -92,6 +93,8 @@ class Learner {
   void write_checkpoint();
   void write_transcripts();
   void finish();
+  /// The line of the last step.
+  nlohmann::ordered_json last_metrics() const;
 
   bool is_first() const { return world_.rank() == 0; }
   /// Of the training set, in parts of it too.

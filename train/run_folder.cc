@@ -12,6 +12,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/file.h"
+#include "scalecom/state/text_file.h"
 #include "train/json.h"
 
 namespace train {
@@ -19,6 +20,7 @@ namespace {
 
 namespace core = scalecom::core;
 namespace fs = std::filesystem;
+using scalecom::state::write_text;
 
 constexpr std::size_t kCheckpointsKept = 2;
 constexpr std::string_view kPrefix = "step-";
@@ -26,12 +28,6 @@ constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kSimilarity = "similarity.jsonl";
 constexpr const char* kReferences = "references.txt";
 constexpr const char* kHypotheses = "hypotheses.txt";
-
-void write_text(const fs::path& path, const std::string& text) {
-  scalecom::state::NewFile file(path);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
-}
 
 std::string read_text(const fs::path& path) {
   std::ifstream file(path);
@@ -55,9 +51,8 @@ std::vector<nlohmann::ordered_json> read_lines(const fs::path& path) {
 }
 
 void append_line(const fs::path& path, const nlohmann::ordered_json& line) {
-  std::ofstream file(path, std::ios::app);
-  file << line.dump() << std::endl;
-  if (!file) throw core::IoError(core::concat("[run] ", path.string(), " cannot be written"));
+  const std::string text = line.dump() + "\n";
+  scalecom::state::append(path, std::as_bytes(std::span(text)));
 }
 
 void keep_lines_to(std::int64_t step, const fs::path& path) {

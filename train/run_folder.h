@@ -20,6 +20,7 @@ namespace train {
 ///     hypotheses.txt   what the trained model makes of them
 ///     result.json      when the run is complete
 /// Every file but the two of lines appears whole or not at all, and so does a checkpoint's folder.
+/// A line is on the disk before the checkpoint of its step is.
 class RunFolder {
  public:
   /// A new run. core::UsageError where the folder cannot be written, or is not empty.

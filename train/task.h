@@ -58,7 +58,7 @@ class Task {
   virtual std::span<float> weights() = 0;
   virtual void weights_written(const scalecom::core::Stream& stream) { static_cast<void>(stream); }
   /// What score() needs besides the weights and the gradients of learner 0 write: batch norm's
-  /// running figures.
+  /// running figures, of learner 0 alone or of those that are computed together with it.
   virtual std::span<const scalecom::layout::Tensor> figures() const { return {}; }
   virtual std::span<float> figure_values() { return {}; }
 

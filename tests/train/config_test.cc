@@ -54,7 +54,7 @@ TEST(ConfigTest, HowOftenLearnersAreComparedIsKept) {
   json["steps"] = 1;
   EXPECT_EQ(config_from_json(json).similarity_every, 50);
   json["similarity_every"] = -1;
-  EXPECT_NE(message_of<UsageError>([&] { config_from_json(json); }).find("similarity_every -1"),
+  EXPECT_NE(message_of<UsageError>([&] { config_from_json(json); }).find("'similarity_every' -1"),
             std::string::npos);
   for (const std::int64_t wrong : {0, -5}) {
     EXPECT_NE(error([&](Request& r) {
@@ -99,6 +99,27 @@ TEST(ConfigTest, RefusesWhatCannotBe) {
   EXPECT_NE(error([](Request& r) { r.steps = 0; }).find("--steps 0"), std::string::npos);
   EXPECT_NE(error([](Request& r) { r.epochs = 0; }).find("--epochs 0"), std::string::npos);
   EXPECT_NE(error([](Request& r) { r.epochs = 1e300; }).find("--epochs"), std::string::npos);
+}
+
+TEST(ConfigTest, LearnersDivideIntoGroups) {
+  EXPECT_EQ(error([](Request& r) {
+              r.method = "scalecom,groups=4";
+              r.learners = 6;
+            }),
+            "[train] 6 learners do not divide into groups of 4");
+  Request eight = request();
+  eight.method = "scalecom";
+  eight.learners = 8;
+  eight.groups = 4;
+  Config config = resolve(eight);
+  EXPECT_THROW(change_learners(config, 6), UsageError);
+  EXPECT_EQ(config.learners, 8);
+  change_learners(config, 12);
+  EXPECT_EQ(config.learners, 12);
+  for (const char* spec : {"scalecom,groups=0", "scalecom,groups=many"}) {
+    config.spec = spec;
+    EXPECT_THROW(change_learners(config, 8), UsageError) << spec;
+  }
 }
 
 TEST(ConfigTest, SurvivesJson) {

@@ -44,6 +44,7 @@ TEST(JsonTest, WholeNumbersAreNoOthers) {
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(whole_number(ordered_json::parse("7"), 0, 7), 7);
   EXPECT_EQ(whole_number(ordered_json::parse("-7"), -7, 0), -7);
+  EXPECT_EQ(whole_number(ordered_json::parse(R"({"a": 7})"), "a", 0, 7), 7);
   EXPECT_EQ(whole_number(ordered_json::parse("9223372036854775807"), 0, kMost), kMost);
   for (const char* text : {"8", "-1", "2.0", "1e3", "true", "\"3\"", "null", "[3]",
                            "18446744073709551615", "4294967299"}) {

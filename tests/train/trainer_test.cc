@@ -273,6 +273,43 @@ TEST(TrainerEndTest, ACompleteRunIsLeftAsItIs) {
   EXPECT_EQ(RunFolder::open(folder / "run").result(), result);
 }
 
+// A mistake in one command does not reach the next.
+TEST(TrainerEndTest, LearnersThatDoNotDivideIntoGroupsAreRefusedAndNothingChanges) {
+  const Folder folder;
+  Stopper first(20);
+  Request grouped = request("scalecom,rate=10");
+  grouped.groups = 2;
+  run(grouped, {folder / "run", {}, {}, {}}, first);
+  Place place{{}, folder / "run", {}, {}};
+  place.learners = 3;
+  Stopper second;
+  EXPECT_THROW(run({}, place, second), scalecom::core::UsageError);
+  EXPECT_EQ(RunFolder::open(folder / "run").config().learners, 4);
+  Stopper third;
+  EXPECT_TRUE(run({}, {{}, folder / "run", {}, {}}, third).is_complete());
+}
+
+TEST(TrainerEndTest, ALostLineOfMetricsIsNotTakenFromAnotherStep) {
+  const Folder folder;
+  Stopper stopper;
+  run(request("dense", 2), {folder / "run", {}, 30, {}}, stopper);
+  const auto result = RunFolder::open(folder / "run").result();
+  fs::remove(folder / "run/result.json");
+  RunFolder::open(folder / "run").forget_lines_after(65);
+  Stopper again;
+  const std::string message = message_of<scalecom::core::IoError>([&] {
+    run({}, {{}, folder / "run", {}, {}}, again);
+  });
+  EXPECT_NE(message.find("metrics.jsonl has lost its line of step 70"), std::string::npos)
+      << message;
+
+  // As the message says.
+  fs::remove_all(RunFolder::open(folder / "run").last_checkpoint()->path);
+  Stopper last;
+  EXPECT_TRUE(run({}, {{}, folder / "run", {}, {}}, last).is_complete());
+  EXPECT_EQ(timeless(RunFolder::open(folder / "run").result()), timeless(result));
+}
+
 TEST(TrainerEndTest, DivergenceIsAnError) {
   const Folder folder;
   Stopper stopper;
