@@ -54,6 +54,16 @@ def test_runs_are_compared_by_paired_bootstrap(tmp_path):
     assert done.returncode == 2 and "not translations of the same" in done.stderr
 
 
+def test_a_link_is_replaced_and_not_followed(tmp_path):
+    pytest.importorskip("jiwer")
+    write_run(tmp_path / "run", "fsdd", ["one two"], ["one two"])
+    (tmp_path / "kept").write_text("old")
+    (tmp_path / "run" / "score.json").symlink_to(tmp_path / "kept")
+    assert score(tmp_path / "run").returncode == 0
+    assert (tmp_path / "kept").read_text() == "old"
+    assert json.loads((tmp_path / "run" / "score.json").read_text())["value"] == 0
+
+
 def test_an_empty_hypothesis_counts(tmp_path):
     pytest.importorskip("jiwer")
     write_run(tmp_path / "run", "fsdd", ["one two", "three"], ["", "three"])
