@@ -94,33 +94,23 @@ Measured measure(const Options& options, train::Processes& processes) {
 }
 
 std::string network_text(const Measured& measured, int ranks) {
-  std::vector<std::vector<std::string>> rows{{"message", "a hop, ms", "the fit says"}};
+  std::vector<std::vector<std::string>> rows{{"message", "a hop, ms", "latency and bandwidth"}};
   const plan::Link& link = measured.link;
   for (const plan::HopTime& hop : measured.hops) {
-    const double fit = link.latency_of(hop.message_bytes) + hop.sent_bytes / link.bandwidth;
-    rows.push_back({bytes_text(hop.message_bytes), fmt::format("{:.3f}", 1e3 * hop.seconds),
-                    fmt::format("{:.3f}", 1e3 * fit)});
+    const double fit = link.latency + hop.sent_bytes / link.bandwidth;
+    rows.push_back({bytes_text(hop.sent_bytes / (ranks - 1)),
+                    fmt::format("{:.3f}", 1e3 * hop.seconds), fmt::format("{:.3f}", 1e3 * fit)});
   }
   std::string text =
       fmt::format("{} ranks, each sending a message to every other\n{}", ranks, table(rows));
   text += fmt::format("bandwidth {}, latency {:.3g} ms", plan::bandwidth_text(link.bandwidth),
                       1e3 * link.latency);
-  if (link.long_latency > 0) {
-    text += fmt::format(", {:.3g} ms for messages over {}", 1e3 * link.long_latency,
-                        bytes_text(link.long_message));
-  }
-  return text + "\n";
+  return text + "; a plan goes by the hops themselves\n";
 }
 
 nlohmann::ordered_json network_json(const Measured& measured, int ranks) {
   nlohmann::ordered_json network = to_json(measured.link);
   network["ranks"] = ranks;
-  network["hops"] = nlohmann::ordered_json::array();
-  for (const plan::HopTime& hop : measured.hops) {
-    network["hops"].push_back({{"message_bytes", hop.message_bytes},
-                               {"sent_bytes", hop.sent_bytes},
-                               {"seconds", hop.seconds}});
-  }
   return network;
 }
 

@@ -47,6 +47,13 @@ double positive(const ordered_json& object, const char* key, const std::string& 
   return value;
 }
 
+// What a method takes on its own can be too short to be measured.
+double not_negative(const ordered_json& object, const char* key, const std::string& path) {
+  const auto value = field<double>(object, key, path);
+  if (!(value >= 0)) refuse(path, core::concat("has '", key, "' of ", value, "; it is 0 or more"));
+  return value;
+}
+
 constexpr double kMilli = 1e-3;
 
 // Of `bench step`: one method, the slower of its two parts.
@@ -65,7 +72,7 @@ std::vector<plan::KernelTime> of_reduce(const ordered_json& figures, const std::
   const double elements = positive(figures, "elements", path);
   for (const ordered_json& row : field<std::vector<ordered_json>>(figures, "rows", path)) {
     times.push_back({field<std::string>(row, "method", path), elements,
-                     positive(row, "kernel_ms", path) * kMilli});
+                     not_negative(row, "kernel_ms", path) * kMilli});
   }
   return times;
 }
@@ -95,9 +102,8 @@ plan::Kernels plan_kernels(const std::string& names) {
 
 ordered_json to_json(const plan::Link& link) {
   ordered_json object{{"bandwidth", link.bandwidth}, {"latency", link.latency}};
-  if (link.long_latency > 0) {
-    object["long_message"] = link.long_message;
-    object["long_latency"] = link.long_latency;
+  for (const plan::HopTime& hop : link.timed) {
+    object["hops"].push_back({{"sent_bytes", hop.sent_bytes}, {"seconds", hop.seconds}});
   }
   return object;
 }
@@ -107,12 +113,15 @@ plan::Link plan_link(const std::string& path) {
   const auto network = field<ordered_json>(file, "network", path);
   plan::Link link;
   link.bandwidth = positive(network, "bandwidth", path);
-  link.latency = field<double>(network, "latency", path);
-  if (network.contains("long_latency")) {
-    link.long_message = positive(network, "long_message", path);
-    link.long_latency = positive(network, "long_latency", path);
+  link.latency = not_negative(network, "latency", path);
+  if (!network.contains("hops")) return link;
+  for (const auto& hop : field<ordered_json::array_t>(network, "hops", path)) {
+    const plan::HopTime time{positive(hop, "sent_bytes", path), positive(hop, "seconds", path)};
+    const bool follows = link.timed.empty() || (time.sent_bytes > link.timed.back().sent_bytes &&
+                                                time.seconds >= link.timed.back().seconds);
+    if (!follows) refuse(path, "has 'hops' whose bytes or seconds fall");
+    link.timed.push_back(time);
   }
-  if (link.latency < 0) refuse(path, "has a negative 'latency'");
   return link;
 }
 

@@ -69,7 +69,9 @@ std::string Sweep::label(double value) const {
 
 void Sweep::apply(double value, plan::Setting& setting) const {
   if (figure_ == "workers") setting.network.workers = static_cast<int>(value);
-  if (figure_ == "bandwidth") setting.network.between.bandwidth = value;
+  if (figure_ == "bandwidth") {
+    setting.network.between = setting.network.between.with_bandwidth(value);
+  }
   if (figure_ == "batch") setting.batch = static_cast<std::int64_t>(value);
 }
 

@@ -88,9 +88,8 @@ Link fit_link(std::span<const HopTime> times) {
     }
   }
   std::vector<HopTime> sorted(times.begin(), times.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const HopTime& a, const HopTime& b) {
-    return a.message_bytes < b.message_bytes;
-  });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const HopTime& a, const HopTime& b) { return a.sent_bytes < b.sent_bytes; });
   // What a message costs apart from its bytes, those tell whose bytes cost next to nothing; what a
   // byte costs, those that take far longer. What lies between is at the mercy of buffers.
   constexpr double kNextToNothing = 0.1;
@@ -116,11 +115,12 @@ Link fit_link(std::span<const HopTime> times) {
   Link link;
   link.bandwidth = 1 / line.slope;
   link.latency = has_long ? ping : std::max(0.0, line.at_zero);
-  // A second latency has to be clear of noise.
-  constexpr double kClearly = 1.5;
-  if (has_long && begin != sorted.begin() && line.at_zero > kClearly * ping) {
-    link.long_message = std::prev(begin)->message_bytes;
-    link.long_latency = line.at_zero;
+  for (const HopTime& time : sorted) {
+    // Of the shortest each is as good as the others, and their median better than any.
+    const bool is_ping = link.timed.size() < pings.size();
+    const double seconds = is_ping ? ping + a_byte * time.sent_bytes : time.seconds;
+    const double least = link.timed.empty() ? 0 : link.timed.back().seconds;
+    link.timed.push_back({time.sent_bytes, std::max(seconds, least)});
   }
   return link;
 }
@@ -129,7 +129,11 @@ std::vector<std::int64_t> hop_sizes(int ranks) {
   constexpr std::int64_t kLargest = std::int64_t{12} << 20;
   const std::int64_t largest = std::max<std::int64_t>(1, kLargest / std::max(1, ranks - 1));
   std::vector<std::int64_t> sizes{1};
-  for (std::int64_t bytes = 64; bytes < largest; bytes *= 4) sizes.push_back(bytes);
+  // Where buffers and windows end, a straight line from one size to the next has to be short.
+  constexpr std::int64_t kShort = std::int64_t{64} << 10;
+  for (std::int64_t bytes = 64; bytes < largest; bytes *= bytes < kShort ? 4 : 2) {
+    sizes.push_back(bytes);
+  }
   sizes.push_back(largest);
   return sizes;
 }
@@ -147,22 +151,26 @@ std::vector<HopTime> measure_hops(comm::Communicator& ranks, std::span<const std
   constexpr double kEnoughSeconds = 0.3;
   constexpr int kRounds = 5;
   constexpr int kMostTimes = 200;
-  std::vector<HopTime> times;
+  std::vector<int> repeats;
   for (const std::int64_t bytes : sizes) {
     Exchange exchange(ranks, bytes, stream);
     exchange.seconds(2);
-    const double once = exchange.seconds(1);
-    const std::vector<double> firsts = comm::gather(ranks, once);
-    const double longest = *std::max_element(firsts.begin(), firsts.end());
-    const double fitting = std::clamp<double>(kRoundSeconds / longest, 1, kMostTimes);
-    const int repeats = static_cast<int>(fitting);
-    std::vector<double> rounds;
-    for (int round = 0; round < kRounds; ++round) rounds.push_back(exchange.seconds(repeats));
-    const std::vector<double> all = comm::gather(ranks, median(rounds));
-    const auto others = static_cast<double>(ranks.size() - 1);
-    times.push_back({static_cast<double>(bytes), others * static_cast<double>(bytes), median(all)});
-    if (progress) progress(static_cast<int>(times.size()), static_cast<int>(sizes.size()));
+    const std::vector<double> once = comm::gather(ranks, exchange.seconds(1));
+    const double longest = *std::max_element(once.begin(), once.end());
+    repeats.push_back(static_cast<int>(std::clamp<double>(kRoundSeconds / longest, 1, kMostTimes)));
     if (longest > kEnoughSeconds) break;
+  }
+  // The longest first: connections then have the windows that they have in the middle of training.
+  std::vector<HopTime> times(repeats.size());
+  const auto others = static_cast<double>(ranks.size() - 1);
+  for (std::size_t i = times.size(); i-- > 0;) {
+    Exchange exchange(ranks, sizes[i], stream);
+    exchange.seconds(1);
+    std::vector<double> rounds;
+    for (int round = 0; round < kRounds; ++round) rounds.push_back(exchange.seconds(repeats[i]));
+    const std::vector<double> all = comm::gather(ranks, median(rounds));
+    times[i] = {others * static_cast<double>(sizes[i]), median(all)};
+    if (progress) progress(static_cast<int>(times.size() - i), static_cast<int>(times.size()));
   }
   return times;
 }

@@ -128,7 +128,11 @@ Candidate::Candidate(const Setting& setting, const std::string& spec)
 
 StepTime Candidate::time(double bandwidth) const {
   Network network = network_;
-  network.between.bandwidth = bandwidth;
+  network.between = network.between.with_bandwidth(bandwidth);
+  return time_over(network);
+}
+
+StepTime Candidate::time_over(const Network& network) const {
   StepParts parts = compute_;
   for (const Work& work : works_) {
     const WireTime wires = wire_time(work.levels, grouped_, network);

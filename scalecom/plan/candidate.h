@@ -18,6 +18,7 @@ class Candidate {
   /// Of all buckets.
   const methods::LevelTraffic& moved() const { return moved_; }
 
+  StepTime time() const { return time_over(network_); }
   /// The step where a node has so many bytes a second to others.
   StepTime time(double bandwidth) const;
 
@@ -27,6 +28,8 @@ class Candidate {
     double compress;
     methods::LevelTraffic levels;
   };
+
+  StepTime time_over(const Network& network) const;
 
   std::string spec_;
   bool grouped_ = false;

@@ -25,16 +25,6 @@ double pieces(Call call, double bytes, Algorithm algorithm) {
   return std::max(1.0, std::ceil(bytes / static_cast<double>(comm::kScratchBytes)));
 }
 
-// What a hop of one call carries to one peer, which decides whether the engine asks first.
-double message_bytes(const comm::Traffic& traffic, Call call, Algorithm algorithm, int ranks) {
-  if (traffic.calls == 0) return 0;
-  const double a_call = busiest_way(traffic) / static_cast<double>(traffic.calls);
-  if (call == Call::kSendReceive) return a_call;
-  if (algorithm != Algorithm::kDirect) return a_call / hops(call, algorithm, ranks);
-  const bool there_and_back = call == Call::kAllReduce || call == Call::kBroadcast;
-  return a_call / ((there_and_back ? 2.0 : 1.0) * (ranks - 1)) / pieces(call, a_call, algorithm);
-}
-
 // One of two ranks adds up a single number alone. The other's is under way with what it sends in
 // the all-gather of the step before, and has come when the step begins.
 bool number_comes_early(const comm::Counters& counters, Algorithm algorithm, int ranks) {
@@ -55,14 +45,26 @@ double seconds(const comm::Counters& counters, const Link& link, Algorithm algor
     const auto calls = static_cast<double>(traffic.calls);
     const double waits = calls * hops(call, algorithm, ranks) *
                          pieces(call, busiest_way(traffic) / calls, algorithm);
-    sum += waits * link.latency_of(message_bytes(traffic, call, algorithm, ranks)) +
-           crossing * busiest_way(traffic) / link.bandwidth;
+    sum += waits * link.hop_seconds(crossing * busiest_way(traffic) / waits);
   }
   if (number_comes_early(counters, algorithm, ranks)) sum -= link.latency;
   return sum;
 }
 
 }  // namespace
+
+double Link::hop_seconds(double sent_bytes) const {
+  if (timed.empty()) return latency + sent_bytes / bandwidth;
+  const auto after =
+      std::upper_bound(timed.begin(), timed.end(), sent_bytes,
+                       [](double bytes, const HopTime& hop) { return bytes < hop.sent_bytes; });
+  if (after == timed.begin()) return timed.front().seconds;
+  const HopTime& before = *std::prev(after);
+  const double more = sent_bytes - before.sent_bytes;
+  if (after == timed.end()) return before.seconds + more / bandwidth;
+  const double slope = (after->seconds - before.seconds) / (after->sent_bytes - before.sent_bytes);
+  return before.seconds + more * slope;
+}
 
 const char* to_string(Algorithm algorithm) {
   switch (algorithm) {

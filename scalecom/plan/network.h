@@ -2,24 +2,31 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "scalecom/comm/traffic.h"
 #include "scalecom/methods/method.h"
 
 namespace scalecom::plan {
 
-/// What a message pays on its way: t = latency + bytes / bandwidth.
+/// One hop of a collective as it was timed.
+struct HopTime {
+  double sent_bytes = 0;  ///< by a rank, to all others
+  double seconds = 0;
+};
+
+/// What a hop of a collective takes: latency + bytes / bandwidth.
 struct Link {
   double bandwidth = 0;  ///< bytes a second, each way
   double latency = 0;    ///< seconds, one way
-  /// Engines ask before they send a long message, and wait for the answer. Messages over this many
-  /// bytes pay `long_latency` instead.
-  double long_message = 1e300;
-  double long_latency = 0;
+  /// Hops that were timed, the shortest first. Real links are no straight lines: engines ask before
+  /// they send a long message, and buffers take a short one at once. Where there are any, a hop
+  /// takes what lies between the two that are next to it, and beyond the last the bandwidth counts.
+  std::vector<HopTime> timed = {};
 
-  double latency_of(double message_bytes) const {
-    return message_bytes > long_message ? long_latency : latency;
-  }
+  double hop_seconds(double sent_bytes) const;
+  /// The same link if it were faster or slower, about which what was timed says nothing.
+  Link with_bandwidth(double other) const { return {other, latency, {}}; }
 };
 
 /// How an engine carries out a collective: every rank sends to every other at once, as comm/'s own

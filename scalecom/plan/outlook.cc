@@ -53,7 +53,7 @@ void check_link(const Link& link, const char* which) {
     throw core::UsageError(concat("[plan] the bandwidth ", which, " is ", link.bandwidth,
                                   "; it is over 0 bytes a second"));
   }
-  if (!(link.latency >= 0) || !std::isfinite(link.latency) || !(link.long_latency >= 0)) {
+  if (!(link.latency >= 0) || !std::isfinite(link.latency)) {
     throw core::UsageError(
         concat("[plan] the latency ", which, " is ", link.latency, "; it is 0 seconds or more"));
   }
@@ -91,15 +91,14 @@ void check(const Setting& setting) {
 
 std::vector<Outcome> look_ahead(const Setting& setting, const std::vector<std::string>& methods) {
   check(setting);
-  const double bandwidth = setting.network.between.bandwidth;
   const Candidate dense(setting, "dense");
-  const double dense_step = dense.time(bandwidth).step;
+  const double dense_step = dense.time().step;
   std::vector<Outcome> outcomes;
   for (const std::string& spec : methods) {
     const Candidate candidate(setting, spec);
     Outcome outcome;
     outcome.method = spec;
-    outcome.time = candidate.time(bandwidth);
+    outcome.time = candidate.time();
     outcome.measured = candidate.measured();
     outcome.moved = candidate.moved();
     const double sent = sent_between(candidate.moved());

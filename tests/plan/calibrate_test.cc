@@ -12,14 +12,16 @@ namespace {
 
 constexpr int kPeers = 3;
 
-std::vector<HopTime> times_over(const Link& link, double noise) {
+/// What hops over such a link take, give or take `noise`; those of over `asks` bytes ask first, and
+/// wait for the answer.
+std::vector<HopTime> times_over(const Link& link, double noise, double asks = 1e300) {
   std::mt19937 random(5);
   std::uniform_real_distribution<double> draw(1 - noise, 1 + noise);
   std::vector<HopTime> times;
   for (const std::int64_t size : hop_sizes(kPeers + 1)) {
-    const auto bytes = static_cast<double>(size);
-    const double seconds = link.latency_of(bytes) + kPeers * bytes / link.bandwidth;
-    times.push_back({bytes, kPeers * bytes, seconds * draw(random)});
+    const double bytes = kPeers * static_cast<double>(size);
+    const double latency = bytes > asks ? 3 * link.latency : link.latency;
+    times.push_back({bytes, (latency + bytes / link.bandwidth) * draw(random)});
   }
   return times;
 }
@@ -33,29 +35,41 @@ TEST(FitLink, FindsTheLinkAgain) {
       const Link found = fit_link(times_over(link, 0.01));
       EXPECT_NEAR(found.bandwidth / bandwidth, 1, 0.05);
       EXPECT_NEAR(found.latency / latency, 1, 0.06);
-      EXPECT_EQ(found.long_latency, 0);
+      for (const double bytes : {1.0, 3e3, 1e5, 2e6, 1e8}) {
+        EXPECT_NEAR(found.hop_seconds(bytes) / link.hop_seconds(bytes), 1, 0.06) << bytes;
+      }
     }
   }
 }
 
-TEST(FitLink, FindsThatLongMessagesWaitLonger) {
+TEST(FitLink, KeepsWhatIsNoStraightLine) {
   Link link;
   link.bandwidth = 125e6;
   link.latency = 1e-3;
-  link.long_message = 65536;
-  link.long_latency = 3e-3;
-  const Link found = fit_link(times_over(link, 0.01));
+  const Link found = fit_link(times_over(link, 0.01, 2e5));
   EXPECT_NEAR(found.bandwidth / link.bandwidth, 1, 0.05);
   EXPECT_NEAR(found.latency / link.latency, 1, 0.05);
-  EXPECT_NEAR(found.long_latency / link.long_latency, 1, 0.1);
-  EXPECT_EQ(found.long_message, 65536);
+  EXPECT_NEAR(found.hop_seconds(1e4) / (1e-3 + 1e4 / 125e6), 1, 0.05);
+  EXPECT_NEAR(found.hop_seconds(1e6) / (3e-3 + 1e6 / 125e6), 1, 0.05);
+  EXPECT_NEAR(found.hop_seconds(1e8) / (3e-3 + 1e8 / 125e6), 1, 0.05);
+}
+
+// Of noise, a plan must not learn that more bytes take less time.
+TEST(FitLink, MoreBytesNeverTakeLess) {
+  Link link;
+  link.bandwidth = 125e6;
+  link.latency = 1e-3;
+  const Link found = fit_link(times_over(link, 0.3));
+  ASSERT_EQ(found.timed.size(), hop_sizes(kPeers + 1).size());
+  for (std::size_t i = 1; i < found.timed.size(); ++i) {
+    EXPECT_GE(found.timed[i].seconds, found.timed[i - 1].seconds);
+  }
 }
 
 TEST(FitLink, RefusesWhatIsNoLink) {
-  EXPECT_THROW(fit_link(std::vector<HopTime>{{1, 1, 1}, {2, 2, 2}}), core::UsageError);
-  EXPECT_THROW(fit_link(std::vector<HopTime>{{1, 1, 1}, {2, 2, 0}, {3, 3, 1}}), core::UsageError);
-  EXPECT_THROW(fit_link(std::vector<HopTime>{{1, 1, 3}, {2e6, 2e6, 2}, {3e6, 3e6, 1}}),
-               core::UsageError);
+  EXPECT_THROW(fit_link(std::vector<HopTime>{{1, 1}, {2, 2}}), core::UsageError);
+  EXPECT_THROW(fit_link(std::vector<HopTime>{{1, 1}, {2, 0}, {3, 1}}), core::UsageError);
+  EXPECT_THROW(fit_link(std::vector<HopTime>{{1, 3}, {2e6, 2}, {3e6, 1}}), core::UsageError);
 }
 
 TEST(MeasureHops, EveryRankGetsTheSameTimes) {

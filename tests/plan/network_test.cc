@@ -79,13 +79,16 @@ TEST(WireTime, LongArraysGoInPieces) {
               pieces * 2 * 0.01 + 1.5 * 4 * static_cast<double>(floats) / 1e9, 1e-9);
 }
 
-TEST(WireTime, LongMessagesPayTheirOwnLatency) {
+TEST(WireTime, GoesByHopsThatWereTimed) {
   Network network = flat(4, 1e9, 0.01, Algorithm::kDirect);
-  network.between.long_message = 1000;
-  network.between.long_latency = 0.03;
-  // Messages of a quarter of the array.
-  EXPECT_NEAR(wire_time(all_reduce_of(1000, 4), false, network).between, 2 * 0.01 + 6e-6, 1e-9);
-  EXPECT_NEAR(wire_time(all_reduce_of(2000, 4), false, network).between, 2 * 0.03 + 12e-6, 1e-9);
+  network.between.timed = {{3, 0.02}, {3000, 0.02}, {6000, 0.05}};
+  // A hop sends three quarters of the array.
+  EXPECT_NEAR(wire_time(all_reduce_of(1000, 4), false, network).between, 2 * 0.02, 1e-9);
+  EXPECT_NEAR(wire_time(all_reduce_of(1500, 4), false, network).between, 2 * 0.035, 1e-9);
+  EXPECT_NEAR(wire_time(all_reduce_of(1'002'000, 4), false, network).between, 2 * (0.05 + 3e-3),
+              1e-9);
+  network.between = network.between.with_bandwidth(2e9);
+  EXPECT_NEAR(wire_time(all_reduce_of(1000, 4), false, network).between, 2 * 0.01 + 3e-6, 1e-9);
 }
 
 TEST(WireTime, MembersOfANodeShareItsLink) {
