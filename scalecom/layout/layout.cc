@@ -112,4 +112,10 @@ Layout::Layout(std::vector<Slice> slices) : slices_(std::move(slices)) {
   }
 }
 
+Layout all_dense(const Layout& layout) {
+  std::vector<Slice> slices(layout.slices().begin(), layout.slices().end());
+  for (Slice& slice : slices) slice.rate = kDense;
+  return Layout(std::move(slices));
+}
+
 }  // namespace scalecom::layout

@@ -70,4 +70,7 @@ class Layout {
   std::uint64_t fingerprint_ = 0;
 };
 
+/// The same slices, none of them compressed: what a step of a dense warm-up sends.
+Layout all_dense(const Layout& layout);
+
 }  // namespace scalecom::layout

@@ -121,6 +121,7 @@ struct GtopkOptions : sparse::Options {
   core::OptionTable table() {
     core::OptionTable table(kName);
     declare(table);
+    declare_warmup(table);
     return table;
   }
 };

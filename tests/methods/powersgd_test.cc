@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "scalecom/core/error.h"
+#include "scalecom/methods/powersgd/shape.h"
 #include "tests/methods/shapes.h"
 
 namespace scalecom::methods {
@@ -90,9 +91,9 @@ class PlainPowerSgd {
 
 // A Q of the test's own, given to every rank as if it had been saved.
 struct Start {
-  Start(World& world, const layout::Slice& slice, std::int64_t rank, std::mt19937& random) {
+  Start(World& world, const std::string& name, std::int64_t columns, std::int64_t rank,
+        std::mt19937& random) {
     std::normal_distribution<float> draw;
-    const std::int64_t columns = slice.length / slice.shape[0];
     std::vector<float> flat;
     for (std::int64_t k = 0; k < rank; ++k) {
       q.emplace_back();
@@ -102,25 +103,46 @@ struct Start {
       }
     }
     for (int r = 0; r < world.size(); ++r) {
-      world.method(r).restore(0, testing::to_memories({{slice.name + "/q", flat}}));
+      world.method(r).restore(0, testing::to_memories({{name + "/q", flat}}));
     }
   }
   std::vector<Numbers> q;
 };
 
+// Tensors, and the rows of the matrices that they are seen as.
+const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> kSeen = {
+    {{40, 61}, 40},      {{1100, 30}, 1100}, {{16, 8, 3, 3}, 16},
+    {{3, 3, 8, 16}, 72},  // the weights of a convolution that lie the other way round
+    {{3, 3, 96}, 9},
+};
+
+TEST(PowerSgd, AConvolutionIsAMatrixWhicheverWayItLies) {
+  for (const auto& [shape, rows] : kSeen) {
+    const powersgd::Shape seen(layout_for("powersgd", {{"m", shape}}), 1);
+    ASSERT_EQ(seen.matrices.size(), 1U);
+    EXPECT_EQ(seen.matrices[0].rows, rows);
+  }
+  // Two rows and columns fewer are no reason to part with what the authors do.
+  EXPECT_EQ(powersgd::Shape(layout_for("powersgd", {{"m", {8, 3, 3, 3}}}), 1).matrices[0].rows, 8);
+  for (const std::vector<std::int64_t>& shape :
+       std::vector<std::vector<std::int64_t>>{{}, {100}, {0, 4}, {1, 1, 100}}) {
+    EXPECT_TRUE(powersgd::Shape(layout_for("powersgd", {{"m", shape}}), 1).matrices.empty());
+  }
+}
+
 TEST(PowerSgd, DoesWhatThePlainStatementDoes) {
   std::mt19937 random(1);
-  const std::vector<std::vector<std::int64_t>> shapes = {{40, 61}, {16, 8, 3, 3}, {1100, 30}};
-  for (const auto& shape : shapes) {
+  for (const auto& [shape, rows] : kSeen) {
     for (const int size : {1, 2, 3, 5}) {
       for (const std::int64_t rank : {1, 2, 4}) {
         const std::string spec = "powersgd,rank=" + std::to_string(rank);
         const layout::Layout layout = layout_for(spec, {{"m", shape}});
         World world(size, spec);
-        const Start start(world, layout.slices()[0], rank, random);
-        const auto rows = static_cast<std::size_t>(shape[0]);
+        const std::int64_t columns = layout.elements() / rows;
+        const Start start(world, "m", columns, rank, random);
         const auto elements = static_cast<std::size_t>(layout.elements());
-        PlainPowerSgd plain(static_cast<std::size_t>(size), rows, elements / rows, start.q);
+        PlainPowerSgd plain(static_cast<std::size_t>(size), static_cast<std::size_t>(rows),
+                            static_cast<std::size_t>(columns), start.q);
         for (int step = 0; step < 4; ++step) {
           Gradients gradients = testing::normal(size, layout.elements(), random);
           std::vector<Numbers> in;

@@ -12,7 +12,11 @@ namespace scalecom::methods::powersgd {
 /// It follows from the layout and the rank alone: the same on every rank, and all that the wire
 /// cost depends on.
 struct Shape {
-  /// A tensor as the matrix (shape[0], all the rest).
+  /// A tensor as a matrix: its first dimension is the rows and the others are the columns, which
+  /// for a convolution's weights (out, in, k, k) is how the authors see them. Where another
+  /// division of its dimensions, in their order, has less than half as many rows and columns
+  /// together, it is the one with the fewest: (k * k * in, out) for weights that lie as (k, k, in,
+  /// out).
   struct Matrix {
     std::string name;
     std::int64_t offset = 0;  ///< of its first element in the bucket

@@ -82,20 +82,13 @@ class ScaleCom final : public Method {
   const float* mark_ = nullptr;  // of the next bucket
 };
 
-// The slices of a warm-up step: the same, all dense.
-layout::Layout all_dense(const layout::Layout& layout) {
-  std::vector<layout::Slice> slices(layout.slices().begin(), layout.slices().end());
-  for (layout::Slice& slice : slices) slice.rate = layout::kDense;
-  return layout::Layout(std::move(slices));
-}
-
 Bucket& ScaleCom::bucket_of(const layout::Layout& layout, std::int64_t step) {
   const bool warming_up = step < options_.warmup;
   const std::uint64_t key = core::combine(layout.fingerprint(), warming_up ? 1 : 0);
   const auto found = buckets_.find(key);
   if (found != buckets_.end()) return *found->second;
   for (const layout::Slice& slice : layout.slices()) memories_.claim(slice);
-  auto bucket = make_bucket(warming_up ? all_dense(layout) : layout, options_, memories_);
+  auto bucket = make_bucket(warming_up ? layout::all_dense(layout) : layout, options_, memories_);
   return *buckets_.emplace(key, std::move(bucket)).first->second;
 }
 
@@ -282,7 +275,7 @@ void ScaleCom::replace_memories(Memories memories) {
 
 comm::Counters ScaleCom::cost(const layout::Layout& layout, int size, int rank,
                               std::int64_t step) const {
-  const Shape shape(step < options_.warmup ? all_dense(layout) : layout, options_.select);
+  const Shape shape(step < options_.warmup ? layout::all_dense(layout) : layout, options_.select);
   comm::Counters cost;
   if (shape.items == 0) {
     cost[comm::Call::kAllReduce] = comm::all_reduce_traffic(shape.dense_elements, size, rank);

@@ -2,20 +2,31 @@
 
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
+#include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
 #include "scalecom/kernels/elementwise.h"
 
 namespace scalecom::methods::sparse {
 
-Bucket& SparseMethod::bucket_of(const layout::Layout& layout) {
-  const auto found = buckets_.find(layout.fingerprint());
+namespace {
+
+std::uint64_t key_of(const layout::Layout& layout, bool warming_up) {
+  return core::combine(layout.fingerprint(), warming_up ? 1 : 0);
+}
+
+}  // namespace
+
+Bucket& SparseMethod::bucket_of(const layout::Layout& layout, std::int64_t step) {
+  const bool dense = warming_up(step);
+  const std::uint64_t key = key_of(layout, dense);
+  const auto found = buckets_.find(key);
   if (found != buckets_.end()) return *found->second;
-  auto bucket = make_bucket(layout, memories_);
-  return *buckets_.emplace(layout.fingerprint(), std::move(bucket)).first->second;
+  auto bucket = make_bucket(dense ? layout::all_dense(layout) : layout, memories_);
+  return *buckets_.emplace(key, std::move(bucket)).first->second;
 }
 
 const Bucket* SparseMethod::find_bucket(const layout::Layout& layout) const {
-  const auto found = buckets_.find(layout.fingerprint());
+  const auto found = buckets_.find(key_of(layout, false));
   return found != buckets_.end() ? found->second.get() : nullptr;
 }
 
@@ -25,10 +36,10 @@ void SparseMethod::begin_step(std::int64_t step) {
   std::erase_if(buckets_, [step](const auto& item) { return item.second->step() < step - 1; });
 }
 
-void SparseMethod::prepare_bucket(const layout::Layout& layout, std::int64_t /*step*/,
+void SparseMethod::prepare_bucket(const layout::Layout& layout, std::int64_t step,
                                   const core::Stream& stream) {
   memories_.use(stream);
-  bucket_of(layout);
+  bucket_of(layout, step);
 }
 
 void SparseMethod::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
@@ -39,7 +50,7 @@ void SparseMethod::reduce_bucket(const core::Buffer& grad, const layout::Layout&
                                         "' has the host look at every step as it is done"));
   }
   memories_.use(stream);
-  Bucket& bucket = bucket_of(layout);
+  Bucket& bucket = bucket_of(layout, step);
   bucket.begin(grad, communicator.size(), step, stream);
   bucket.compress();
   const bool folded = fold_memories(bucket, communicator.size());
@@ -101,9 +112,11 @@ void SparseMethod::replace_memories(Memories memories) {
 
 comm::Counters SparseMethod::cost(const layout::Layout& layout, int size, int rank,
                                   std::int64_t step) const {
-  comm::Counters cost = exchange_cost(layout, size, rank, step);
-  cost[comm::Call::kAllReduce] =
-      comm::all_reduce_traffic(Shape(layout).dense_elements + 1, size, rank);
+  const bool dense = warming_up(step);
+  comm::Counters cost;
+  if (!dense) cost = exchange_cost(layout, size, rank, step);
+  const std::int64_t elements = dense ? layout.elements() : Shape(layout).dense_elements;
+  cost[comm::Call::kAllReduce] = comm::all_reduce_traffic(elements + 1, size, rank);
   return cost;
 }
 

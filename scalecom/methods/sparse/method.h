@@ -27,7 +27,7 @@ class SparseMethod : public Method {
   virtual const Options& options() const = 0;
   virtual std::unique_ptr<Bucket> make_bucket(const layout::Layout& layout,
                                               MemoryStore& memories) const = 0;
-  /// What Bucket::exchange() sends and receives.
+  /// What Bucket::exchange() sends and receives in a step that is not of the warm-up.
   virtual comm::Counters exchange_cost(const layout::Layout& layout, int size, int rank,
                                        std::int64_t step) const = 0;
   /// Whether the host looks at a step while it is done, so that it cannot be captured.
@@ -50,12 +50,13 @@ class SparseMethod : public Method {
   void replace_memories(Memories memories) override;
 
  private:
-  Bucket& bucket_of(const layout::Layout& layout);
+  bool warming_up(std::int64_t step) const { return step < options().dense_steps; }
+  Bucket& bucket_of(const layout::Layout& layout, std::int64_t step);
   bool fold_memories(Bucket& bucket, int ranks);
   void refuse(std::int64_t step) const;
 
   MemoryStore memories_;
-  std::map<std::uint64_t, std::unique_ptr<Bucket>> buckets_;  // by layout
+  std::map<std::uint64_t, std::unique_ptr<Bucket>> buckets_;  // by layout, apart in the warm-up
 };
 
 /// A sparse method whose options are an `OptionsType`: sparse::Options with a kName and a table().

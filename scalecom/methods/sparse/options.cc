@@ -10,4 +10,8 @@ void Options::declare(core::OptionTable& table) {
   table.choice("nonfinite", &nonfinite, {"nan", "error"});
 }
 
+void Options::declare_warmup(core::OptionTable& table) {
+  table.integer("warmup", &dense_steps, 0);
+}
+
 }  // namespace scalecom::methods::sparse

@@ -13,6 +13,7 @@ struct Options : sparse::Options {
   core::OptionTable table() {
     core::OptionTable table(kName);
     declare(table);
+    declare_warmup(table);
     return table;
   }
 };

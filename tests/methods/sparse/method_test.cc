@@ -359,6 +359,25 @@ TEST(Sparse, MemoriesFollowTheUnitsOfGradients) {
   }
 }
 
+TEST(Sparse, WarmUpStepsAreDense) {
+  for (const std::string& spec : only_those_that_run_here({"topk,warmup=2", "gtopk,warmup=2"})) {
+    const layout::Layout layout = layout_of({{300, 10}, {40, 1}});
+    std::mt19937 random(4);
+    World world(2, spec);
+    World dense(2, "dense");
+    for (int step = 0; step < 4; ++step) {
+      Gradients gradients = testing::normal(2, layout.elements(), random);
+      Gradients expected = gradients;
+      world.reduce(gradients, layout);
+      dense.reduce(expected, layout);
+      EXPECT_EQ(same_bits(gradients[0], expected[0]), step < 2) << spec << ", step " << step;
+      EXPECT_EQ(memories_of(world).empty(), step < 2) << spec << ", step " << step;
+    }
+    const auto& method = world.method(0);
+    EXPECT_GT(method.cost(layout, 2, 0, 1).total().sent, method.cost(layout, 2, 0, 2).total().sent);
+  }
+}
+
 // A slice that turned dense sends its whole memory; taken back, the memory is there again.
 TEST(Sparse, AMemoryGoesOutWithASliceThatTurnsDense) {
   const layout::Layout compressed = layout_of({{200, 10}, {50, 5}});

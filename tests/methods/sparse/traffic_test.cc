@@ -15,8 +15,9 @@ using testing::layout_of;
 using testing::World;
 
 std::vector<std::string> specs() {
-  if (::scalecom::testing::device().is_cuda()) return {"topk", "dgc", "dgc,warmup=4"};
-  return {"topk", "gtopk", "dgc", "dgc,warmup=4"};
+  if (::scalecom::testing::device().is_cuda())
+    return {"topk", "topk,warmup=3", "dgc", "dgc,warmup=4"};
+  return {"topk", "topk,warmup=3", "gtopk", "gtopk,warmup=3", "dgc", "dgc,warmup=4"};
 }
 
 std::int64_t busiest(World& world, const layout::Layout& layout, std::int64_t step) {
