@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -43,7 +42,9 @@ A row is the name of a recipe, or a file of that kind. What a row is compared wi
 run is kept in OUT/ROW/seed-N: complete ones are skipped and others taken up again, so the same
 command goes on after Ctrl-C. Rows may be run by several processes at once, each with rows of its
 own and the same OUT; a last command with all rows then writes the whole table, OUT/table.md and
-OUT/table.json. Translations are scored apart, by sacrebleu: --score names what does that.
+OUT/table.json. Translations are scored apart, by sacrebleu: --score names what does that. It is
+called with the folder of a run that has made text and, where the baseline has a complete run of the
+same seed, with --against and the folder of that one; scripts/score is such a program.
 
 Example:
   scalecom reproduce --list
@@ -74,6 +75,7 @@ struct Run {
 
   bool is_complete() const { return fs::exists(folder / "result.json"); }
   bool is_begun() const { return fs::exists(folder / "config.json"); }
+  bool has_text() const { return fs::exists(folder / "hypotheses.txt"); }
 };
 
 /// Shows how far a run is.
@@ -148,31 +150,86 @@ bool carry_out(const Run& run, const Options& options, train::Processes& process
   return ending.is_complete();
 }
 
-/// Has what is scored apart scored.
-void score(const Run& run, const std::string& command) {
-  const std::string folder = run.folder.string();
-  std::array<char*, 3> arguments{const_cast<char*>(command.c_str()),  // NOLINT: the call's type
-                                 const_cast<char*>(folder.c_str()), nullptr};  // NOLINT
+/// The folder of the complete run that a run is compared with: its baseline's, of the same seed.
+std::optional<fs::path> baseline_of(const Run& run, const std::vector<recipes::Recipe>& rows,
+                                    const Options& options) {
+  for (const recipes::Recipe& recipe : rows) {
+    if (recipe.name != run.recipe.baseline) continue;
+    for (const Run& other : runs_of(recipe, options)) {
+      if (other.seed == run.seed && other.is_complete()) return other.folder;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The interval that a run was scored with against that run; nothing where it was scored against
+/// another, or none.
+std::optional<recipes::Interval> paired_interval(const ordered_json& scored,
+                                                 const fs::path& baseline) {
+  const auto paired = scored.find("paired");
+  if (paired == scored.end() || !paired->is_object()) return std::nullopt;
+  // By its place in OUT, which may have been moved since, or be called by another name.
+  const auto place = [](const fs::path& run) {
+    return run.parent_path().filename() / run.filename();
+  };
+  const fs::path against = paired->value("against", std::string());
+  const ordered_json interval = paired->value("interval_95", ordered_json());
+  if (place(against) != place(baseline)) return std::nullopt;
+  if (!interval.is_array() || interval.size() != 2) return std::nullopt;
+  if (!interval.at(0).is_number() || !interval.at(1).is_number()) return std::nullopt;
+  return recipes::Interval{interval.at(0).get<double>(), interval.at(1).get<double>()};
+}
+
+/// Has the text that a run has made scored, beside that of its baseline where there is such a run.
+void score(const Run& run, const std::optional<fs::path>& baseline, const std::string& command) {
+  std::vector<std::string> words{command, run.folder.string()};
+  if (baseline) {
+    words.emplace_back("--against");
+    words.push_back(baseline->string());
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   pid_t child = 0;
   std::fflush(stdout);
   int status = posix_spawnp(&child, command.c_str(), nullptr, nullptr, arguments.data(), environ);
   if (status == 0) waitpid(child, &status, 0);
   if (status == 0) return;
-  throw core::UsageError(core::concat("[reproduce] --score ", command, " ", folder,
+  throw core::UsageError(core::concat("[reproduce] --score ", core::join(words, " "),
                                       " failed: see that it can be run by hand"));
 }
 
+/// Whether score.json says all that can be said by now.
+bool is_scored(const Run& run, const std::optional<fs::path>& baseline) {
+  const fs::path file = run.folder / "score.json";
+  if (!fs::exists(file)) return false;
+  return !baseline || paired_interval(train::read_json(file), *baseline).has_value();
+}
+
+/// The number that an object has under a key, if it has one.
+std::optional<double> number(const ordered_json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
 /// What a complete run came to; nothing where its score is missing.
-std::optional<recipes::Outcome> outcome(const Run& run, std::string& metric) {
+std::optional<recipes::Outcome> outcome(const Run& run, const std::optional<fs::path>& baseline,
+                                        std::string& metric) {
   const ordered_json result = train::RunFolder::open(run.folder).result();
-  recipes::Outcome outcome{run.seed, result.at("value").get<double>(), std::nullopt};
-  if (result.at("effective_rate").is_number()) {
-    outcome.effective_rate = result.at("effective_rate").get<double>();
-  }
+  recipes::Outcome outcome;
+  outcome.seed = run.seed;
+  outcome.value = result.at("value").get<double>();
+  outcome.effective_rate = number(result, "effective_rate");
+  outcome.between_groups = result.contains("group");
+  outcome.inside_bytes_per_rank_step = number(result, "inside_bytes_per_rank_step");
   metric = result.at("metric").get<std::string>();
-  if (!train::tasks::recipe(run.recipe.request.task).scored_apart) return outcome;
-  if (!fs::exists(run.folder / "score.json")) return std::nullopt;
-  const ordered_json scored = train::read_json(run.folder / "score.json");
+  const bool apart = train::tasks::recipe(run.recipe.request.task).scored_apart;
+  const fs::path file = run.folder / "score.json";
+  if (!fs::exists(file)) return apart ? std::nullopt : std::optional(outcome);
+  const ordered_json scored = train::read_json(file);
+  if (baseline) outcome.against_baseline = paired_interval(scored, *baseline);
+  if (!apart) return outcome;
   outcome.value = scored.at("value").get<double>();
   metric = scored.at("metric").get<std::string>();
   return outcome;
@@ -196,7 +253,7 @@ void report(const std::vector<recipes::Recipe>& rows, const Options& options) {
     for (const Run& run : runs_of(recipe, options)) {
       if (!run.is_complete()) continue;
       check_origin(run);
-      if (const auto one = outcome(run, row.metric)) {
+      if (const auto one = outcome(run, baseline_of(run, rows, options), row.metric)) {
         row.runs.push_back(*one);
       } else {
         unscored.push_back(run.folder.string());
@@ -263,9 +320,10 @@ int run(Options& options) {
         ++failures;
         continue;
       }
-      const bool apart = train::tasks::recipe(recipe.request.task).scored_apart;
-      if (apart && !options.score.empty() && !fs::exists(run.folder / "score.json")) {
-        score(run, options.score);
+      if (!options.score.empty() && run.has_text()) {
+        // Rows come after their baselines, so what there is to compare with is there.
+        const auto baseline = baseline_of(run, rows, options);
+        if (!is_scored(run, baseline)) score(run, baseline, options.score);
       }
     }
   }
@@ -282,7 +340,9 @@ void add_options(CLI::App& command, Options& options) {
   add("--out", options.out, "The folder of the runs and the table", "DIR");
   add("--data", options.data, "The folder of the data", "DIR");
   add("--seeds", options.seeds, "Only so many of each recipe's seeds (all)", "N");
-  add("--score", options.score, "What scores translations: a program that is given a run's folder",
+  add("--score", options.score,
+      "What scores translations and transcripts: a program that is given a run's folder and, for "
+      "what it is compared with, --against and another",
       "PROGRAM");
   add("--checkpoint-every", options.place.checkpoint_every,
       "Steps between checkpoints (one each epoch)", "STEPS");

@@ -6,7 +6,7 @@ import stat
 
 from program import (checkpoints, expect_ok, expect_refused, expect_same_run, result, run, run_tests,
                      start, wait_for)
-from task_data import write_text_pairs
+from task_data import write_fsdd, write_text_pairs
 
 
 def write_recipe(folder, name, **keys):
@@ -122,6 +122,93 @@ def test_a_row_that_fails_does_not_stop_the_others(folder):
     assert list(table(folder)) == ["good"]
 
 
+def test_the_rate_of_groups_is_that_between_them(folder):
+    flat = write_recipe(folder, "flat", method="scalecom,rate=20", learners=4, seeds=[1])
+    grouped = write_recipe(folder, "grouped", method="scalecom,rate=20", learners=4, groups=2, seeds=[1])
+    done = expect_ok(reproduce(folder, flat, grouped))
+    rows = table(folder)
+    assert rows["flat"]["effective_rate_of"] == "all traffic"
+    assert rows["flat"]["inside_bytes_per_rank_step"] is None
+    assert rows["grouped"]["effective_rate_of"] == "between groups"
+    inside = result(folder / "out" / "grouped" / "seed-1")["inside_bytes_per_rank_step"]
+    assert inside > 0 and rows["grouped"]["inside_bytes_per_rank_step"] == inside
+    lines = {line.split("|")[1].strip(): line for line in done.stdout.splitlines() if line.startswith("| ")}
+    assert "x between groups |" in lines["grouped"] and "between" not in lines["flat"]
+
+
+# It notes how it is called, and gives what was compared half a point less.
+SCORER = """#!/bin/sh
+echo "$@" >> "$(dirname "$0")/calls"
+if [ "$2" = --against ]; then
+  echo '{"metric": "BLEU", "value": 12.0, "paired": {"against": "'"$3"'", "interval_95": [-1.25, 0.25]}}'
+else
+  echo '{"metric": "BLEU", "value": 12.5}'
+fi > "$1/score.json"
+"""
+
+
+def write_scorer(folder):
+    scorer = folder / "scorer"
+    scorer.write_text(SCORER)
+    scorer.chmod(scorer.stat().st_mode | stat.S_IXUSR)
+    return scorer
+
+
+def calls(folder):
+    """Since the last time."""
+    path = folder / "calls"
+    lines = path.read_text().splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return lines
+
+
+def test_text_is_scored_against_the_baselines(folder):
+    write_text_pairs(folder / "data")
+    common = {"task": "multi30k,size=small", "batch": 8}
+    write_recipe(folder, "plain", seeds=[1], **common)
+    sparse = write_recipe(folder, "sparse", method="scalecom,rate=20", baseline="plain", seeds=[2, 1], **common)
+    again = {"options": ("--data", folder / "data", "--score", write_scorer(folder))}
+    done = expect_ok(reproduce(folder, sparse, **again))
+    plain, alone, pair = (folder / "out" / place for place in ("plain/seed-1", "sparse/seed-2", "sparse/seed-1"))
+    # The baseline has no run of seed 2.
+    assert calls(folder) == [f"{plain}", f"{alone}", f"{pair} --against {plain}"]
+    assert table(folder)["sparse"]["difference"] == {
+        "mean": -0.5, "pairs": 1, "half_width_95": None, "interval_95": [-1.25, 0.25],
+        "interval_over": "sentences"}
+    assert "| -0.50 [-1.25, +0.25] |" in done.stdout
+    expect_ok(reproduce(folder, sparse, **again))
+    assert calls(folder) == []
+    # What was scored alone, or against another run, is scored again.
+    for scored in ({"metric": "BLEU", "value": 12.0},
+                   {"metric": "BLEU", "value": 12.0, "paired": {"against": str(alone), "interval_95": [-9, 9]}},
+                   {"metric": "BLEU", "value": 12.0, "paired": {"against": str(plain), "difference": -0.5}}):
+        (pair / "score.json").write_text(json.dumps(scored))
+        expect_ok(reproduce(folder, sparse, options=("--data", folder / "data")))
+        assert table(folder)["sparse"]["difference"]["interval_95"] is None
+        expect_ok(reproduce(folder, sparse, **again))
+        assert calls(folder) == [f"{pair} --against {plain}"]
+        assert table(folder)["sparse"]["difference"]["interval_95"] == [-1.25, 0.25]
+
+
+def test_speech_is_scored_where_that_is_asked_for(folder):
+    """Its word error rate is the program's own; a score adds the interval."""
+    write_fsdd(folder / "data", digits=(2, 6), takes=range(3, 9))
+    common = {"task": "fsdd,size=small", "batch": 4, "seeds": [1]}
+    write_recipe(folder, "plain", **common)
+    sparse = write_recipe(folder, "sparse", method="scalecom,rate=20", baseline="plain", **common)
+    options = ("--data", folder / "data")
+    expect_ok(reproduce(folder, sparse, options=options))
+    before = table(folder)["sparse"]
+    assert before["difference"]["interval_95"] is None
+    expect_ok(reproduce(folder, sparse, options=(*options, "--score", write_scorer(folder))))
+    place = folder / "out"
+    assert calls(folder) == [f"{place}/plain/seed-1",
+                             f"{place}/sparse/seed-1 --against {place}/plain/seed-1"]
+    row = table(folder)["sparse"]
+    assert row["difference"]["interval_95"] == [-1.25, 0.25]
+    assert (row["metric"], row["mean"]) == (before["metric"], before["mean"])
+
+
 def test_translations_are_scored_apart(folder):
     write_text_pairs(folder / "data")
     recipe = write_recipe(folder, "text", task="multi30k,size=small", batch=8, seeds=[1])
@@ -129,10 +216,7 @@ def test_translations_are_scored_apart(folder):
     done = expect_ok(reproduce(folder, recipe, options=options))
     place = folder / "out" / "text" / "seed-1"
     assert f"scripts/score {place}" in done.stderr and table(folder) == {}
-    scorer = folder / "scorer"
-    scorer.write_text('#!/bin/sh\necho \'{"metric": "BLEU", "value": 12.5}\' > "$1/score.json"\n')
-    scorer.chmod(scorer.stat().st_mode | stat.S_IXUSR)
-    expect_ok(reproduce(folder, recipe, options=(*options, "--score", scorer)))
+    expect_ok(reproduce(folder, recipe, options=(*options, "--score", write_scorer(folder))))
     assert table(folder)["text"]["metric"] == "BLEU" and table(folder)["text"]["mean"] == 12.5
     (place / "score.json").unlink()
     expect_refused(reproduce(folder, recipe, options=(*options, "--score", "/bin/false")), "--score")

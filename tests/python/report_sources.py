@@ -90,18 +90,22 @@ def write_comparison(folder: Path, *, complete: bool = True) -> Path:
 
 def reproduction_json() -> dict[str, Any]:
     common = {"version": 1, "task": "cifar10,model=resnet18", "learners": 32, "groups": None,
-              "metric": "test accuracy (%)", "runs_wanted": 3}
+              "metric": "test accuracy (%)", "runs_wanted": 3, "effective_rate_of": "all traffic",
+              "inside_bytes_per_rank_step": None}
     return {"rows": [
         common | {"recipe": "resnet18-dense", "about": "the baseline", "method": "dense", "mean": 93.9,
                   "runs": [{"seed": 1, "value": 93.9}], "effective_rate": 1.0, "baseline": None,
                   "difference": None},
         common | {"recipe": "resnet18-32x", "about": "groups of 8", "method": "scalecom,rate=92", "groups": 8,
                   "mean": 93.5, "runs": [{"seed": s, "value": 93.5} for s in (1, 2, 3)], "effective_rate": 80.2,
+                  "effective_rate_of": "between groups", "inside_bytes_per_rank_step": 78.2e6,
                   "baseline": "resnet18-dense",
-                  "difference": {"mean": -0.4, "pairs": 3, "half_width_95": 0.21}},
+                  "difference": {"mean": -0.4, "pairs": 3, "half_width_95": 0.21, "interval_95": [-0.61, -0.19],
+                                 "interval_over": "seeds"}},
         common | {"recipe": "resnet18-beta1", "about": "", "method": "scalecom,rate=92,beta=1", "mean": 91.2,
                   "runs": [{"seed": 1, "value": 91.2}], "effective_rate": 80.2, "baseline": "resnet18-dense",
-                  "difference": {"mean": -2.7, "pairs": 1, "half_width_95": None}},
+                  "difference": {"mean": -2.7, "pairs": 1, "half_width_95": None, "interval_95": None,
+                                 "interval_over": None}},
     ]}
 
 
@@ -138,7 +142,9 @@ def write_everything(folder: Path) -> list[Path]:
     write_run(folder / "runs" / "scalecom", SCALECOM, value=92.58)
     write_similarity(folder / "runs" / "scalecom")
     write_run(folder / "runs" / "late", SCALECOM, seed=2, complete=False)
-    write_run(folder / "runs" / "wide", SCALECOM, learners=8)
+    wide = write_run(folder / "runs" / "wide", SCALECOM, learners=8)
+    write_json(wide / "score.json", {"metric": "BLEU", "value": 33.2, "better": "more", "paired": {
+        "against": "runs/dense", "difference": -0.2, "interval_95": [-0.8, 0.35], "p_value": 0.3}})
     return [folder / "runs", write_comparison(folder / "table1"), write_reproduction(folder / "reproduction"),
             write_json(folder / "plan.json", plan_json()), write_json(folder / "sweep.json", plan_json("workers")),
             write_json(folder / "network.json", plan_json("bandwidth"))]

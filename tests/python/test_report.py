@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 from report_pages import figures, shown, words
-from report_sources import (SCALECOM, comparison_json, plan_json, write_comparison, write_everything, write_hostile,
-                            write_json, write_reproduction, write_run, write_similarity)
+from report_sources import (SCALECOM, comparison_json, plan_json, reproduction_json, write_comparison,
+                            write_everything, write_hostile, write_json, write_reproduction, write_run,
+                            write_similarity)
 
 from scalecom.report.outcomes import summarise
 from scalecom.report.page import page
-from scalecom.report.pairs import difference
+from scalecom.report.pairs import _STUDENT, difference
 from scalecom.report.sources import find
 
 pytestmark = pytest.mark.cpu("the report needs no device")
@@ -46,6 +47,62 @@ def test_several_seeds_have_a_mean_and_its_interval(tmp_path: Path) -> None:
     assert forest["x"] == pytest.approx([-0.2]) and forest["error_x"]["array"] == pytest.approx([0.2484], abs=1e-4)
 
 
+def write_scored(folder: Path, value: float, method: str = "dense", **paired: Any) -> Path:
+    """A run whose text was scored, against another where `paired` says so."""
+    write_run(folder, method, task="fsdd")
+    scored = {"metric": "word error rate (%)", "value": value, "signature": "x", "samples": 300}
+    write_json(folder / "score.json", scored | ({"paired": paired} if paired else {}))
+    return folder
+
+
+def test_one_seed_has_the_interval_that_its_text_was_scored_with(tmp_path: Path) -> None:
+    dense = write_scored(tmp_path / "dense", 3.0)
+    write_scored(tmp_path / "scalecom", 3.25, SCALECOM, against=str(dense), difference=0.25,
+                 interval_95=[-0.5, 1.125])
+    html = shown(tmp_path)
+    text = words(html)
+    assert "+0.25 [−0.50, +1.12]" in text and "95% interval over sentences, one seed" in text
+    assert "what another seed would give is not in it" in text
+    assert "one seed, so no interval" not in text and "of one seed has no interval" not in text
+    forest = next(f for f in figures(html) if "error_x" in f["views"][0]["data"][0])["views"][0]["data"][0]
+    assert forest["marker"]["symbol"] == "circle-open"
+    assert forest["error_x"]["array"] == pytest.approx([0.875])
+    assert forest["error_x"]["arrayminus"] == pytest.approx([0.75])
+
+
+def test_an_interval_of_another_pair_is_not_shown(tmp_path: Path) -> None:
+    write_scored(tmp_path / "dense", 3.0)
+    write_scored(tmp_path / "scalecom", 3.25, SCALECOM, against="elsewhere", difference=0.75,
+                 interval_95=[-0.5, 1.125])
+    text = words(shown(tmp_path))
+    assert "+0.25" in text and "+0.25 [" not in text and "one seed, so no interval" in text
+
+
+def test_more_of_an_error_is_no_gain(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        write_run(tmp_path / f"dense{seed}", value=90.0, seed=seed)
+        write_run(tmp_path / f"scalecom{seed}", SCALECOM, value=90.0 + seed, seed=seed)
+    assert "less is better" not in shown(tmp_path)
+    for folder in tmp_path.iterdir():
+        result = json.loads((folder / "result.json").read_text())
+        write_json(folder / "result.json", result | {"metric": "test word error rate (%)"})
+    html = shown(tmp_path)
+    # In the table and in the tile above it.
+    assert "Difference to dense (less is better)" in words(html) and "against dense (less is better)" in words(html)
+    axes = [view["layout"]["xaxis"]["title"]["text"] for figure in figures(html) for view in figure["views"]]
+    assert "Difference (less is better)" in axes
+
+
+def test_more_of_an_error_is_no_gain_in_tables_either(tmp_path: Path) -> None:
+    table = reproduction_json()
+    comparison = comparison_json()
+    for row in (*table["rows"], *comparison["rows"]):
+        row["metric"] = "word error rate (%)"
+    text = words(shown(write_json(tmp_path / "r.json", table), write_json(tmp_path / "c.json", comparison)))
+    assert "Difference to its baseline (less is better)" in text
+    assert "in brackets the difference to dense (less is better)" in text
+
+
 def test_with_groups_it_says_what_is_counted(tmp_path: Path) -> None:
     write_run(tmp_path / "dense")
     folder = write_run(tmp_path / "scalecom", f"{SCALECOM},groups=2")
@@ -71,10 +128,42 @@ def test_intervals_are_students(pairs: int) -> None:
     assert found.half_width == pytest.approx(student * deviation / pairs**0.5)
 
 
+def test_students_t_is_the_programs() -> None:
+    source = (Path(__file__).parents[2] / "train" / "recipes" / "table.cc").read_text()
+    listed = re.search(r"kValues\{([^}]*)\}", source)
+    assert listed, "train/recipes/table.cc has no list of Student's t"
+    assert tuple(float(value) for value in listed[1].split(",")) == _STUDENT
+
+
 def test_the_reproduction_table_has_every_row(tmp_path: Path) -> None:
     text = words(shown(write_reproduction(tmp_path / "r")))
     assert "−0.40 ± 0.21" in text and "3 of 3" in text and "scalecom,rate=92,groups=8" in text
-    assert "−2.70" in text and "−2.70 ±" not in text
+    assert "−2.70" in text and "−2.70 ±" not in text and "Difference to its baseline" in text
+
+
+def test_the_reproduction_table_says_what_its_figures_are_of(tmp_path: Path) -> None:
+    table = reproduction_json()
+    table["rows"][2]["difference"] |= {"interval_95": [-3.5, -1.75], "interval_over": "sentences"}
+    html = shown(write_json(tmp_path / "r.json", table))
+    text = words(html)
+    assert "80.2× between groups −0.40 ± 0.21" in text and "80.2× −2.70 [−3.50, −1.75]" in text
+    assert "Inside its group a rank sends 78.2 MB a step besides" in text
+    forest, = figures(html)
+    seeds, sentences = forest["views"][0]["data"]
+    assert seeds["error_x"]["array"] == pytest.approx([0.21]) == seeds["error_x"]["arrayminus"]
+    assert sentences["error_x"]["array"] == pytest.approx([0.95])
+    assert sentences["error_x"]["arrayminus"] == pytest.approx([0.8])
+
+
+def test_a_former_reproduction_table_is_read_too(tmp_path: Path) -> None:
+    """It says neither what a rate is of nor where an interval ends."""
+    table = reproduction_json()
+    for row in table["rows"]:
+        del row["effective_rate_of"], row["inside_bytes_per_rank_step"]
+        for key in ("interval_95", "interval_over"):
+            (row["difference"] or {}).pop(key, None)
+    text = words(shown(write_json(tmp_path / "r.json", table)))
+    assert "80.2× between groups −0.40 ± 0.21" in text and "80.2× −2.70" in text
 
 
 def test_table_1_has_every_method(tmp_path: Path) -> None:

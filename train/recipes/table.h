@@ -10,11 +10,23 @@
 
 namespace train::recipes {
 
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
 /// What a complete run came to.
 struct Outcome {
   std::int64_t seed = 0;
   double value = 0;
   std::optional<double> effective_rate;
+  bool between_groups = false;  ///< the rate is that of the link between groups, not of all traffic
+  /// What each rank sends inside its group beside what the rate counts; nothing without groups.
+  std::optional<double> inside_bytes_per_rank_step;
+  /// The 95% interval of the value less that of the baseline's run of this seed, over the sentences
+  /// of the test set, where both made text of it that was scored side by side. It says how far
+  /// other sentences might change the difference, and nothing of other seeds.
+  std::optional<Interval> against_baseline;
 };
 
 /// All runs of a recipe that are complete.
@@ -28,7 +40,11 @@ struct Outcomes {
 struct Difference {
   double mean = 0;  ///< of the recipe less that of its baseline
   int pairs = 0;
-  std::optional<double> half_width;  ///< of the 95% interval; nothing for a single pair
+  /// Half of the 95% interval over seeds, by Student's t; nothing for a single pair.
+  std::optional<double> half_width;
+  /// The 95% interval: of several pairs over seeds, which is mean -+ half_width; of a single one
+  /// over sentences (Outcome::against_baseline), if it has that.
+  std::optional<Interval> interval;
 };
 
 /// Nothing where no seed is in both.

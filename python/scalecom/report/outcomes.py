@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scalecom.report import methods
 from scalecom.report.pairs import Difference, difference
@@ -68,4 +69,17 @@ def _summary(runs: list[Run], dense: dict[int, float]) -> Summary:
         return Summary(tuple(runs), None, None)
     values = _values(runs)
     paired = [dense[seed] for seed in values if seed in dense]
-    return Summary(tuple(runs), difference(values, dense), sum(paired) / len(paired) if paired else None)
+    against_dense = _as_scored(difference(values, dense), [run for run in runs if run.seed in dense])
+    return Summary(tuple(runs), against_dense, sum(paired) / len(paired) if paired else None)
+
+
+def _as_scored(found: Difference | None, runs: Sequence[Run]) -> Difference | None:
+    """With the interval that a single pair was scored with. That a score is of this very pair is told by its
+    difference, as folders may have been moved since."""
+    if found is None or found.pairs > 1:
+        return found
+    for run in runs:
+        scored = run.outcome.scored if run.outcome else None
+        if scored and math.isclose(scored.mean, found.mean, abs_tol=1e-6):
+            return replace(found, over_sentences=scored.over_sentences)
+    return found

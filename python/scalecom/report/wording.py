@@ -5,6 +5,8 @@ from __future__ import annotations
 from scalecom.report.pairs import Difference
 
 MISSING = "–"
+OVER_SENTENCES = ("An interval in brackets is of one seed, over the sentences of the test set (95%, paired "
+                  "bootstrap); what another seed would give is not in it.")
 _PREFIXES = ("", "k", "M", "G", "T", "P")
 
 
@@ -53,12 +55,15 @@ def count(how_many: int, what: str) -> str:
 
 
 def difference(found: Difference | None) -> str:
-    """An interval only where there are runs to tell it from."""
+    """An interval only where there are runs, or sentences, to tell it from."""
     if found is None:
         return MISSING
-    if found.half_width is None:
-        return signed(found.mean)
-    return f"{signed(found.mean)} ± {number(found.half_width)}"
+    if found.half_width is not None:
+        return f"{signed(found.mean)} ± {number(found.half_width)}"
+    if found.over_sentences is not None:
+        low, high = found.over_sentences
+        return f"{signed(found.mean)} [{signed(low)}, {signed(high)}]"
+    return signed(found.mean)
 
 
 def metric(name: str) -> str:
@@ -68,4 +73,9 @@ def metric(name: str) -> str:
 
 def is_error(name: str) -> bool:
     """Whether less of this metric is better."""
-    return "error" in name or "loss" in name
+    return any(word in name.lower() for word in ("error", "loss"))
+
+
+def of_metric(what: str, name: str) -> str:
+    """What is said of a difference in this metric: one with a plus is no gain in an error."""
+    return f"{what} (less is better)" if is_error(name) else what

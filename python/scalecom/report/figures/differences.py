@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from scalecom.report import methods
+from scalecom.report import methods, wording
 from scalecom.report.figures.figure import Figure, Trace, View, axis, tick
 from scalecom.report.pairs import Difference
 
@@ -21,21 +22,22 @@ class Compared:
     difference: Difference
 
 
-def forest(title: str, rows: Sequence[Compared]) -> Figure:
+def forest(title: str, metric: str, rows: Sequence[Compared]) -> Figure:
     """A dot a row, the first at the top."""
-    sure = _dots(rows, [i for i, row in enumerate(rows) if row.difference.half_width is not None])
-    widths = [rows[i].difference.half_width for i in sure["y"]]
-    sure["error_x"] = {"type": "data", "array": widths, "color": "@muted", "thickness": 1.5, "width": 4}
-    sure["customdata"] = widths
-    sure["hovertemplate"] = "%{x:+.2f} ± %{customdata:.2f}<extra></extra>"
-    single = _dots(rows, [i for i, row in enumerate(rows) if row.difference.half_width is None])
+    found = [row.difference for row in rows]
+    sure = _dots(rows, [i for i, one in enumerate(found) if one.half_width is not None])
+    single = _dots(rows, [i for i, one in enumerate(found) if one.half_width is None])
     single["marker"]["symbol"] = "circle-open"
-    x_axis = axis("Difference", zeroline=True, zerolinecolor="@muted", rangemode="tozero")
+    for trace in (sure, single):
+        if any(found[i].interval for i in trace["y"]):
+            trace["error_x"] = _whiskers([found[i] for i in trace["y"]])
+    x_axis = axis(wording.of_metric("Difference", metric), zeroline=True, zerolinecolor="@muted",
+                  rangemode="tozero")
     labels = [tick(row.label) for row in rows]
     y_axis = axis("", tickvals=list(range(len(rows))), ticktext=labels,
                   range=[len(rows) - 0.5, -0.5], showgrid=False)
     about = ("A full dot is a mean over paired seeds with its 95% interval by Student's t; an open one is a "
-             "single pair, which has no interval.")
+             "single pair, which has no interval, or one over the sentences of the test set.")
     view = View("", [trace for trace in (sure, single) if trace["x"]], x_axis, y_axis)
     lines = max(label.count("<br>") + 1 for label in labels)
     return Figure(title, about, [view], [], height=110 + (_ROW + _LINE * lines) * len(rows))
@@ -50,5 +52,20 @@ def _dots(rows: Sequence[Compared], numbers: list[int]) -> Trace:
         "x": [rows[i].difference.mean for i in numbers],
         "y": numbers,
         "marker": {"size": 9, "color": [looks[rows[i].label].colour for i in numbers]},
-        "hovertemplate": "%{x:+.2f}<extra></extra>",
+        "customdata": [wording.difference(rows[i].difference) for i in numbers],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+
+
+def _whiskers(found: Sequence[Difference]) -> dict[str, Any]:
+    """Of no length where there is no interval; one over sentences need not have its middle at the dot."""
+    ends = [one.interval or (one.mean, one.mean) for one in found]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(high - one.mean, 0.0) for one, (_, high) in zip(found, ends, strict=True)],
+        "arrayminus": [max(one.mean - low, 0.0) for one, (low, _) in zip(found, ends, strict=True)],
+        "color": "@muted",
+        "thickness": 1.5,
+        "width": 4,
     }

@@ -33,6 +33,6 @@ def tradeoff(title: str, rows: Sequence[Row]) -> Figure | None:
                                mode="markers", marker=marker))
         label = f"{wording.count(learners, 'learner')}{', large batch' if large else ''}"
         views.append(View(label, traces, rates, axis(metric)))
-    better = "Down" if wording.is_error(metric.lower()) else "Up"
+    better = "Down" if wording.is_error(metric) else "Up"
     about = f"{better} is better. To the right, less is sent. One seed: dots that lie close may change places."
     return Figure(title, about, views, entries(looks), height=420, choice="Learners")

@@ -52,14 +52,18 @@ def _tile(where: str, label: str, metric: str, rate: float | None, dense: float,
           whole: str = "") -> Markup:
     """`dense` is the mean of the pairs that `against` is taken over."""
     values = f"{label} {wording.number(dense + against.mean)}, dense {wording.number(dense)}"
-    better = "less is better" if wording.is_error(metric) else ""
-    seeds = "one seed, so no interval" if against.pairs == 1 else f"95% interval, {against.pairs} seeds"
-    details = [f"{wording.metric(metric)}: {values}", better, seeds, whole]
+    details = [f"{wording.metric(metric)}: {values}", _interval(against), whole]
     return element(
         "article",
         element("h3", where),
         element("p", element("strong", wording.times(rate)), " fewer bytes a rank and step"),
-        element("p", element("strong", wording.difference(against)), " against dense"),
+        element("p", element("strong", wording.difference(against)), wording.of_metric(" against dense", metric)),
         element("p", "; ".join(detail for detail in details if detail), class_="note"),
         class_="tile",
     )
+
+
+def _interval(against: Difference) -> str:
+    if against.pairs > 1:
+        return f"95% interval, {against.pairs} seeds"
+    return "one seed, so no interval" if against.interval is None else "95% interval over sentences, one seed"

@@ -45,8 +45,8 @@ def _of_task(task: str, metric: str, rows: Sequence[Summary], canvas: Canvas) ->
         elif found != {wording.MISSING}:
             caption.append(phrase.format(*found))
     table = Table(", ".join(caption), ["Method", *(name for name, _ in varied), wording.metric(metric), "Seeds",
-                                       "Difference to dense", "Bytes a rank and step", "Effective rate",
-                                       "With warm-up", "Time"])
+                                       wording.of_metric("Difference to dense", metric),
+                                       "Bytes a rank and step", "Effective rate", "With warm-up", "Time"])
     for row in rows:
         table.rows.append([
             _name(row), *(take(row.first) for _, take in varied), wording.number(row.value), str(len(row.runs)),
@@ -68,10 +68,12 @@ def _note(rows: Sequence[Summary]) -> str:
     if inside:
         notes.append("With groups, bytes and rates are those between groups; inside its group a rank sends "
                      f"{' or '.join(sorted(inside))} more, dense.")
-    pairs = [row.against_dense.pairs for row in rows if row.against_dense]
-    if any(count > 1 for count in pairs):
+    found = [row.against_dense for row in rows if row.against_dense]
+    if any(one.pairs > 1 for one in found):
         notes.append("Differences are means over runs of the same seed, ± the 95% interval by Student's t.")
-    if any(count == 1 for count in pairs):
+    if any(one.over_sentences for one in found):
+        notes.append(wording.OVER_SENTENCES)
+    if any(one.interval is None for one in found):
         notes.append("A difference of one seed has no interval.")
     return " ".join(notes)
 
@@ -86,6 +88,6 @@ def _plot(metric: str, rows: Sequence[Summary], canvas: Canvas) -> Markup:
         if row.against_dense:
             named = f"{label}, {row.first.learners} learners" if several else label
             compared.append(Compared(named, row.first.method, row.against_dense))
-    if all(one.difference.half_width is None for one in compared):
+    if all(one.difference.interval is None for one in compared):
         return Markup()
-    return canvas.draw(forest(f"Difference to dense: {metric}", compared))
+    return canvas.draw(forest(f"Difference to dense: {metric}", metric, compared))

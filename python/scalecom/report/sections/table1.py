@@ -26,7 +26,8 @@ def _of_one(found: Comparison, canvas: Canvas) -> Markup:
     metric = next((row.metric for row in found.rows if row.metric), "")
     head = ["Method", "Traffic in n", "Operations an element", "ns an element", "Of a copy's time",
             "Bytes an element kept", "Effective rate", *_outcome_heads(standard, large)]
-    table = Table(f"{found.task}: {metric}, in brackets the difference to dense", head, words=frozenset({0, 1}))
+    brackets = wording.of_metric("in brackets the difference to dense", metric)
+    table = Table(f"{found.task}: {metric}, {brackets}", head, words=frozenset({0, 1}))
     added = {one.method: one.bytes_per_element for one in found.measured}
     for method, growth in found.growth.items():
         rows = [row for row in found.rows if row.method == method]

@@ -71,6 +71,11 @@ class Fields:
         found = self._of_kind(key, list, "a list") or []
         return [x for x in (self._finite(key, value) for value in found) if x is not None]
 
+    def interval(self, key: str) -> tuple[float, float] | None:
+        """Its two ends."""
+        found = self.numbers(key)
+        return (found[0], found[1]) if len(found) == 2 else None
+
     def object(self, key: str) -> Fields | None:
         found = self._of_kind(key, dict, "an object")
         return None if found is None else Fields(self.path, found, f"{self._where}{key}: ")

@@ -22,6 +22,8 @@ class Row:
     runs: int
     runs_wanted: int | None
     effective_rate: float | None
+    between_groups: bool  # what the rate is of; else of all that is sent
+    inside_bytes_per_rank_step: float | None  # sent inside a group besides
     baseline: str | None
     difference: Difference | None
 
@@ -55,6 +57,8 @@ def reproduction_of(fields: Fields) -> Reproduction:
 
 def _row(fields: Fields) -> Row:
     groups = fields.whole_or_none("groups")
+    # Former tables do not say it.
+    rate_of = fields.text_or_none("effective_rate_of") or ("between groups" if groups else "all traffic")
     return Row(
         recipe=fields.text("recipe"),
         about=fields.text_or_none("about") or "",
@@ -66,6 +70,8 @@ def _row(fields: Fields) -> Row:
         runs=len(fields.objects("runs")),
         runs_wanted=fields.whole_or_none("runs_wanted"),
         effective_rate=fields.number_or_none("effective_rate"),
+        between_groups=rate_of == "between groups",
+        inside_bytes_per_rank_step=fields.number_or_none("inside_bytes_per_rank_step"),
         baseline=fields.text_or_none("baseline"),
         difference=_difference(fields.object("difference")),
     )
@@ -77,4 +83,6 @@ def _difference(fields: Fields | None) -> Difference | None:
     mean = fields.number_or_none("mean")
     if mean is None:
         return None
-    return Difference(mean, fields.whole("pairs"), fields.number_or_none("half_width_95"))
+    pairs = fields.whole("pairs")
+    over_sentences = fields.interval("interval_95") if pairs == 1 else None
+    return Difference(mean, pairs, fields.number_or_none("half_width_95"), over_sentences)

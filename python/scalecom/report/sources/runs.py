@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from scalecom.report.pairs import Difference
 from scalecom.report.sources.fields import Fields, read_lines, read_object
 from scalecom.report.sources.similarity import Similarity, read_similarity
 
@@ -35,6 +36,7 @@ class Outcome:
     whole_run_rate: float | None
     seconds: float | None
     peak_bytes: float | None
+    scored: Difference | None = None  # to the run that scripts/score has compared its text with
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,16 @@ def read_run(folder: Path) -> Run:
     if outcome and score.is_file():
         # Another program's judgement of what the model has made of the test set.
         scored = read_object(score)
-        outcome = replace(outcome, metric=scored.text("metric"), value=scored.number_or_none("value"))
+        outcome = replace(outcome, metric=scored.text("metric"), value=scored.number_or_none("value"),
+                          scored=_scored(scored.object("paired")))
     return replace(run, epochs=epochs, outcome=outcome, similarity=read_similarity(folder))
+
+
+def _scored(paired: Fields | None) -> Difference | None:
+    if paired is None:
+        return None
+    mean = paired.number_or_none("difference")
+    return None if mean is None else Difference(mean, 1, None, paired.interval("interval_95"))
 
 
 def run_of_result(fields: Fields) -> Run:
