@@ -1,5 +1,6 @@
 #include "train/learner.h"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -56,8 +57,8 @@ void Learner::run() {
   while (done_ < job_.config.steps && !stop) {
     stop = step();
     const bool last = stop || done_ == job_.config.steps;
-    if (epoch_ended() || checkpoint_due() || last) settle();
-    if (epoch_ended() || done_ == job_.config.steps) report_metrics();
+    if (at_milestone() || checkpoint_due() || last) settle();
+    if (at_milestone() || done_ == job_.config.steps) report_metrics();
     if (checkpoint_due() || last) write_checkpoint();
   }
   if (done_ == job_.config.steps) finish();
@@ -311,12 +312,15 @@ void Learner::finish() {
   });
 }
 
-bool Learner::epoch_ended() const {
-  return order_.epochs_after(done_) > order_.epochs_after(done_ - 1);
+bool Learner::at_milestone() const {
+  constexpr std::int64_t kMost = 100;
+  const std::int64_t epochs = order_.epochs_after(job_.config.steps);
+  const std::int64_t every = std::max<std::int64_t>(1, (epochs + kMost - 1) / kMost);
+  return order_.epochs_after(done_) / every > order_.epochs_after(done_ - 1) / every;
 }
 
 bool Learner::checkpoint_due() const {
-  return job_.checkpoint_every ? done_ % *job_.checkpoint_every == 0 : epoch_ended();
+  return job_.checkpoint_every ? done_ % *job_.checkpoint_every == 0 : at_milestone();
 }
 
 bool Learner::similarity_due() const {

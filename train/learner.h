@@ -47,7 +47,7 @@ struct Job {
   const std::atomic<bool>& stop;  ///< set from outside, in any process: stop after this step
   int process = 0;
   const DeviceMemory& device_memory;
-  /// Steps between checkpoints; nothing for one at the end of each epoch.
+  /// Steps between checkpoints; nothing for one with each line of metrics.
   std::optional<std::int64_t> checkpoint_every;
   std::optional<std::filesystem::path> checkpoint;  ///< to go on from
 };
@@ -99,7 +99,10 @@ class Learner {
   bool is_first() const { return world_.rank() == 0; }
   /// Of the training set, in parts of it too.
   double epochs_after(std::int64_t steps) const;
-  bool epoch_ended() const;
+  /// Whether an epoch has just ended after which figures are taken: each, or of more than a hundred
+  /// one in so many that a hundred are left at most. Of a few steps each, most of the time would go
+  /// into the figures.
+  bool at_milestone() const;
   bool checkpoint_due() const;
   /// Whether learners are compared in the step that comes next.
   bool similarity_due() const;

@@ -13,7 +13,7 @@ namespace train {
 
 /// A run on the disk:
 ///     config.json      what decides the run, written first
-///     metrics.jsonl    a line for each epoch, and for the last step
+///     metrics.jsonl    a line for each epoch, or some of them if over 100, and for the last step
 ///     similarity.jsonl how alike learners were, a line each time it was measured, if ever
 ///     checkpoints/     step-000000469 and so on, the last two
 ///     references.txt   of tasks that make text: what the test samples say, a line each, and

@@ -18,7 +18,7 @@ namespace train {
 struct Place {
   std::filesystem::path out;                     ///< of a new run
   std::optional<std::filesystem::path> resume;   ///< a run to go on with, instead
-  std::optional<std::int64_t> checkpoint_every;  ///< steps; nothing for each epoch
+  std::optional<std::int64_t> checkpoint_every;  ///< steps; nothing for each line of metrics
   std::optional<int> threads;                    ///< learners that a process has compute at once
   scalecom::core::Device device = {};            ///< where they do
   std::optional<int> learners = {};  ///< that go on with a run; nothing for as many as it had

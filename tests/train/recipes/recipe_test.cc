@@ -115,6 +115,7 @@ TEST(RecipeTest, ThoseOfTheProgramAreSound) {
     EXPECT_EQ(baseline.request.epochs, recipe.request.epochs) << name;
     EXPECT_EQ(baseline.request.batch, recipe.request.batch) << name;
     EXPECT_EQ(baseline.request.learning_rate, recipe.request.learning_rate) << name;
+    EXPECT_EQ(baseline.request.learning_rate_warmup, recipe.request.learning_rate_warmup) << name;
     for (const std::int64_t seed : recipe.seeds) {
       EXPECT_EQ(std::count(baseline.seeds.begin(), baseline.seeds.end(), seed), 1) << name;
     }
