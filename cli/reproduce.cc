@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -162,6 +163,26 @@ std::optional<fs::path> baseline_of(const Run& run, const std::vector<recipes::R
   return std::nullopt;
 }
 
+/// The number that an object has under a key, if it has one.
+std::optional<double> number(const ordered_json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+/// Whether the baseline still has the score that a run's was compared with: it may have been run
+/// again since.
+bool is_of_this(const ordered_json& scored, const fs::path& baseline) {
+  constexpr double kRounding = 1e-6;
+  const fs::path file = baseline / "score.json";
+  if (!fs::exists(file)) return true;
+  const auto before = number(train::read_json(file), "value");
+  const auto after = number(scored, "value");
+  const auto difference = number(scored.at("paired"), "difference");
+  if (!before || !after || !difference) return false;
+  return std::abs(*after - *before - *difference) < kRounding;
+}
+
 /// The interval that a run was scored with against that run; nothing where it was scored against
 /// another, or none.
 std::optional<recipes::Interval> paired_interval(const ordered_json& scored,
@@ -172,11 +193,14 @@ std::optional<recipes::Interval> paired_interval(const ordered_json& scored,
   const auto place = [](const fs::path& run) {
     return run.parent_path().filename() / run.filename();
   };
-  const fs::path against = paired->value("against", std::string());
+  const ordered_json against = paired->value("against", ordered_json());
   const ordered_json interval = paired->value("interval_95", ordered_json());
-  if (place(against) != place(baseline)) return std::nullopt;
+  if (!against.is_string() || place(against.get<std::string>()) != place(baseline)) {
+    return std::nullopt;
+  }
   if (!interval.is_array() || interval.size() != 2) return std::nullopt;
   if (!interval.at(0).is_number() || !interval.at(1).is_number()) return std::nullopt;
+  if (!is_of_this(scored, baseline)) return std::nullopt;
   return recipes::Interval{interval.at(0).get<double>(), interval.at(1).get<double>()};
 }
 
@@ -193,7 +217,10 @@ void score(const Run& run, const std::optional<fs::path>& baseline, const std::s
   pid_t child = 0;
   std::fflush(stdout);
   int status = posix_spawnp(&child, command.c_str(), nullptr, nullptr, arguments.data(), environ);
-  if (status == 0) waitpid(child, &status, 0);
+  if (status == 0) {
+    while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
+    }
+  }
   if (status == 0) return;
   throw core::UsageError(core::concat("[reproduce] --score ", core::join(words, " "),
                                       " failed: see that it can be run by hand"));
@@ -204,13 +231,6 @@ bool is_scored(const Run& run, const std::optional<fs::path>& baseline) {
   const fs::path file = run.folder / "score.json";
   if (!fs::exists(file)) return false;
   return !baseline || paired_interval(train::read_json(file), *baseline).has_value();
-}
-
-/// The number that an object has under a key, if it has one.
-std::optional<double> number(const ordered_json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
 }
 
 /// What a complete run came to; nothing where its score is missing.
@@ -345,7 +365,7 @@ void add_options(CLI::App& command, Options& options) {
       "what it is compared with, --against and another",
       "PROGRAM");
   add("--checkpoint-every", options.place.checkpoint_every,
-      "Steps between checkpoints (one each epoch)", "STEPS");
+      "Steps between checkpoints (one with each line of metrics)", "STEPS");
   add("--threads", options.place.threads,
       "Learners that a process has compute at once (its processors); on a GPU, where those of some "
       "models are joined into one batch, how many to compute apart instead",

@@ -273,7 +273,7 @@ void add_options(CLI::App& command, Options& options) {
       ->type_name("RUN");
   command
       .add_option("--checkpoint-every", place.checkpoint_every,
-                  "Steps between checkpoints (one each epoch)")
+                  "Steps between checkpoints (one with each line of metrics)")
       ->type_name("STEPS");
   command
       .add_option(

@@ -23,6 +23,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/scalecom/ COMPONENT library
         PATTERN kernels/cpu EXCLUDE
         PATTERN kernels/reference EXCLUDE
         PATTERN core/cuda/check.h EXCLUDE
+        PATTERN core/cuda/native.h EXCLUDE
         PATTERN kernels/cuda/launch.h EXCLUDE
         PATTERN comm/mpi/endpoint.h EXCLUDE
         PATTERN comm/mpi/link.h EXCLUDE

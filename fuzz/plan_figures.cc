@@ -22,6 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const auto link = cli::plan_link(path.string());
     fuzz::require(link.bandwidth > 0 && link.latency >= 0, "a link is one");
+    for (const double bytes : {0.0, 1e3, 1e9}) {
+      fuzz::require(link.hop_seconds(bytes) >= 0, "a hop takes time");
+    }
   } catch (const scalecom::core::UsageError&) {
   }
   return 0;

@@ -96,12 +96,15 @@ Link fit_link(std::span<const HopTime> times) {
   constexpr double kFarLonger = 4;
   const double a_byte =
       fit_line(std::span(sorted).last(std::max<std::size_t>(2, sorted.size() / 3))).slope;
-  std::vector<double> pings;
-  for (const HopTime& time : sorted) {
-    const double bytes = a_byte * time.sent_bytes;
-    if (pings.empty() || bytes < kNextToNothing * time.seconds) {
-      pings.push_back(time.seconds - bytes);
-    }
+  const auto without_bytes = [&](const HopTime& time) {
+    return time.seconds - a_byte * time.sent_bytes;
+  };
+  const auto is_short = [&](const HopTime& time) {
+    return time.seconds - without_bytes(time) < kNextToNothing * time.seconds;
+  };
+  std::vector<double> pings{without_bytes(sorted.front())};
+  for (const HopTime& time : std::span(sorted).subspan(1)) {
+    if (is_short(time)) pings.push_back(without_bytes(time));
   }
   const double ping = median(pings);
   const auto begin = std::find_if(sorted.begin(), sorted.end(), [&](const HopTime& time) {
@@ -116,8 +119,9 @@ Link fit_link(std::span<const HopTime> times) {
   link.bandwidth = 1 / line.slope;
   link.latency = has_long ? ping : std::max(0.0, line.at_zero);
   for (const HopTime& time : sorted) {
-    // Of the shortest each is as good as the others, and their median better than any.
-    const bool is_ping = link.timed.size() < pings.size();
+    // Of those that cost what a ping costs, the median is better than each.
+    constexpr double kClearly = 1.5;
+    const bool is_ping = is_short(time) && without_bytes(time) < kClearly * ping;
     const double seconds = is_ping ? ping + a_byte * time.sent_bytes : time.seconds;
     const double least = link.timed.empty() ? 0 : link.timed.back().seconds;
     link.timed.push_back({time.sent_bytes, std::max(seconds, least)});

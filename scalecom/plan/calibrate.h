@@ -11,8 +11,9 @@ namespace scalecom::plan {
 
 /// The link of these times: its latency is that of hops of some kilobytes at most, and its
 /// bandwidth follows from those that take over four times as long, or, where there are none, from
-/// all of them. It keeps the times, those of the shortest hops as one, and none under that of a
-/// shorter hop. UsageError for fewer than three times, or times that do not grow with the bytes.
+/// all of them. It keeps the times: those that cost what a ping costs as one, and none under that
+/// of a shorter hop. UsageError for fewer than three times, or times that do not grow with the
+/// bytes.
 Link fit_link(std::span<const HopTime> times);
 
 /// Messages from a byte up to where a rank sends 12 MiB to all the others together.

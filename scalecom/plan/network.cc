@@ -45,9 +45,10 @@ double seconds(const comm::Counters& counters, const Link& link, Algorithm algor
     const auto calls = static_cast<double>(traffic.calls);
     const double waits = calls * hops(call, algorithm, ranks) *
                          pieces(call, busiest_way(traffic) / calls, algorithm);
+    if (waits == 0) continue;
     sum += waits * link.hop_seconds(crossing * busiest_way(traffic) / waits);
   }
-  if (number_comes_early(counters, algorithm, ranks)) sum -= link.latency;
+  if (number_comes_early(counters, algorithm, ranks)) sum -= link.hop_seconds(0);
   return sum;
 }
 
@@ -62,8 +63,17 @@ double Link::hop_seconds(double sent_bytes) const {
   const HopTime& before = *std::prev(after);
   const double more = sent_bytes - before.sent_bytes;
   if (after == timed.end()) return before.seconds + more / bandwidth;
-  const double slope = (after->seconds - before.seconds) / (after->sent_bytes - before.sent_bytes);
-  return before.seconds + more * slope;
+  const double share = more / (after->sent_bytes - before.sent_bytes);
+  return before.seconds + share * (after->seconds - before.seconds);
+}
+
+Link Link::with_bandwidth(double other) const {
+  Link link{other, latency, timed};
+  for (HopTime& hop : link.timed) {
+    const double beyond = std::max(0.0, hop.seconds - latency);
+    hop.seconds += beyond * (bandwidth / other - 1);
+  }
+  return link;
 }
 
 const char* to_string(Algorithm algorithm) {

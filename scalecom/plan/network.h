@@ -25,8 +25,8 @@ struct Link {
   std::vector<HopTime> timed = {};
 
   double hop_seconds(double sent_bytes) const;
-  /// The same link if it were faster or slower, about which what was timed says nothing.
-  Link with_bandwidth(double other) const { return {other, latency, {}}; }
+  /// The same link if it were faster or slower: what a hop takes beyond the latency goes with it.
+  Link with_bandwidth(double other) const;
 };
 
 /// How an engine carries out a collective: every rank sends to every other at once, as comm/'s own

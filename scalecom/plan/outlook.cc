@@ -57,6 +57,14 @@ void check_link(const Link& link, const char* which) {
     throw core::UsageError(
         concat("[plan] the latency ", which, " is ", link.latency, "; it is 0 seconds or more"));
   }
+  HopTime last{-1, 0};
+  for (const HopTime& hop : link.timed) {
+    if (!(hop.sent_bytes > last.sent_bytes) || !(hop.seconds >= last.seconds)) {
+      throw core::UsageError(
+          concat("[plan] the hops ", which, " were timed with bytes or seconds that fall"));
+    }
+    last = hop;
+  }
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "scalecom/state/memory_file.h"
 #include "scalecom/state/memory_set.h"
 
 namespace scalecom::state {
@@ -22,15 +21,15 @@ Memories memories_of(const methods::Method& method, const methods::Replica& repl
   return memories;
 }
 
-Loaded load_for(const methods::Method& method, const std::filesystem::path& folder,
-                const methods::Replica& replica) {
-  Loaded loaded = load(folder, replica.number, replica.replicas);
-  if (methods::without_groups(loaded.method) != methods::without_groups(method.spec())) {
-    throw core::UsageError(core::concat("[state] ", folder.string(), " was saved by '",
-                                        loaded.method, "', and this is '", method.spec(),
-                                        "'; load it into the former, then configure() it"));
+// A spec that was saved, without its groups: options that are younger than the save have their
+// defaults.
+std::string full_spec(const std::string& saved) {
+  const std::string spec = methods::without_groups(saved);
+  try {
+    return methods::make(spec)->spec();
+  } catch (const core::UsageError&) {
+    return spec;
   }
-  return loaded;
 }
 
 // The ranks may see different folders, and some may have written to theirs before they were cut
@@ -45,6 +44,17 @@ std::int64_t agreed_number(const std::filesystem::path& folder, comm::Communicat
 }
 
 }  // namespace
+
+Loaded load_for(const methods::Method& method, const std::filesystem::path& folder,
+                const methods::Replica& replica) {
+  Loaded loaded = load(folder, replica.number, replica.replicas);
+  if (full_spec(loaded.method) != methods::without_groups(method.spec())) {
+    throw core::UsageError(core::concat("[state] ", folder.string(), " was saved by '",
+                                        loaded.method, "', and this is '", method.spec(),
+                                        "'; load it into the former, then configure() it"));
+  }
+  return loaded;
+}
 
 void save_method(const std::filesystem::path& folder, const methods::Method& method, int rank,
                  int world, const methods::Replica& replica, std::int64_t number) {

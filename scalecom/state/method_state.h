@@ -5,6 +5,7 @@
 
 #include "scalecom/comm/communicator.h"
 #include "scalecom/methods/method.h"
+#include "scalecom/state/memory_file.h"
 
 namespace scalecom::state {
 
@@ -30,5 +31,9 @@ void save_method(const std::filesystem::path& folder, const methods::Method& met
                  int world, const methods::Replica& replica, std::int64_t number = 0);
 void load_method(const std::filesystem::path& folder, methods::Method& method,
                  const methods::Replica& replica);
+/// What that would restore the method from, for callers that look at it first. UsageError where
+/// another method saved it.
+Loaded load_for(const methods::Method& method, const std::filesystem::path& folder,
+                const methods::Replica& replica);
 
 }  // namespace scalecom::state

@@ -6,6 +6,7 @@
 #include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "scalecom/state/method_state.h"
 #include "scalecom/torch/on_stream.h"
 #include "scalecom/torch/side_stream.h"
 
@@ -108,18 +109,13 @@ void Ddp::load(const std::filesystem::path& folder) {
   const methods::Replica replica = method_->replica(*communicator_);
   state::Loaded loaded;
   comm::together(*communicator_, [&] {
-    loaded = state::load(folder, replica.number, replica.replicas);
-    check(loaded, folder);
+    loaded = state::load_for(*method_, folder, replica);
+    check_places(loaded, folder);
   });
   method_->restore(loaded.step, std::move(loaded.memories));
 }
 
-void Ddp::check(const state::Loaded& loaded, const std::filesystem::path& folder) const {
-  if (methods::without_groups(loaded.method) != methods::without_groups(method_->spec())) {
-    throw core::UsageError(core::concat("[state] ", folder.string(), " was saved by '",
-                                        loaded.method, "', and this is '", method_->spec(),
-                                        "'; load it into the former, then configure() it"));
-  }
+void Ddp::check_places(const state::Loaded& loaded, const std::filesystem::path& folder) const {
   for (const auto& [name, memory] : loaded.memories) {
     if (has_place_for(parameters_, name, memory.size())) continue;
     throw core::UsageError(core::concat("[state] ", folder.string(), " has a memory of ",

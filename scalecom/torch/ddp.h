@@ -74,7 +74,8 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
  private:
   const layout::Layout& layout_of(c10d::GradBucket& bucket);
   void reduce_now(const at::Tensor& tensor, const layout::Layout& layout);
-  void check(const state::Loaded& loaded, const std::filesystem::path& folder) const;
+  /// UsageError where a memory belongs to no parameter of this model.
+  void check_places(const state::Loaded& loaded, const std::filesystem::path& folder) const;
 
   std::vector<Parameter> parameters_;
   std::map<const c10::TensorImpl*, std::size_t> by_tensor_;

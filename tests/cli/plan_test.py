@@ -153,6 +153,32 @@ def test_measuring_a_network(folder):
     expect_refused(run(*changed(bandwidth=None), "--network", path), "network.json", "network")
 
 
+def test_a_plan_goes_by_the_hops_that_were_timed(folder):
+    path = folder / "network.json"
+
+    def comm_ms(*hops, sweep=()):
+        network = {"bandwidth": 1e9, "latency": 0}
+        if hops:
+            network["hops"] = [{"sent_bytes": sent, "seconds": seconds} for sent, seconds in hops]
+        path.write_text(json.dumps({"network": network}))
+        rows = planned(*changed(bandwidth=None), "--methods", "dense", "--network", path, *sweep)["rows"]
+        return rows[0]["comm_ms"]
+
+    line = comm_ms()
+    assert abs(comm_ms((1, 1e-9), (1e6, 1e-3), (1e9, 1)) / line - 1) < 1e-3
+    assert abs(comm_ms((1, 2e-9), (1e6, 2e-3), (1e9, 2)) / line - 2) < 1e-3
+    # Over a link that is faster they are shorter.
+    other = ("--sweep", "bandwidth=2GB/s,4GB/s")
+    assert abs(comm_ms((1, 2e-9), (1e6, 2e-3), (1e9, 2), sweep=other) / line - 1) < 1e-3
+    # What falls is noise.
+    assert comm_ms((1, 2e-9), (1e6, 2e-3), (2e6, 1e-3), (1e9, 2)) > line
+    for falling in (((2, 1), (1, 2)), ((1, 1), (1, 1)), ((0, 1),), ((1, 0),)):
+        comm = {"network": {"bandwidth": 1, "latency": 0, "hops": [
+            {"sent_bytes": sent, "seconds": seconds} for sent, seconds in falling]}}
+        path.write_text(json.dumps(comm))
+        expect_refused(run(*changed(bandwidth=None), "--network", path), "network.json")
+
+
 def test_mistakes(folder):
     def refused(*words, more=(), **changes):
         expect_refused(run(*changed(**changes), *more), *words)

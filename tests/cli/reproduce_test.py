@@ -140,7 +140,8 @@ def test_the_rate_of_groups_is_that_between_them(folder):
 SCORER = """#!/bin/sh
 echo "$@" >> "$(dirname "$0")/calls"
 if [ "$2" = --against ]; then
-  echo '{"metric": "BLEU", "value": 12.0, "paired": {"against": "'"$3"'", "interval_95": [-1.25, 0.25]}}'
+  echo '{"metric": "BLEU", "value": 12.0, "paired": {"against": "'"$3"'", "difference": -0.5,
+    "interval_95": [-1.25, 0.25]}}'
 else
   echo '{"metric": "BLEU", "value": 12.5}'
 fi > "$1/score.json"
@@ -181,7 +182,10 @@ def test_text_is_scored_against_the_baselines(folder):
     # What was scored alone, or against another run, is scored again.
     for scored in ({"metric": "BLEU", "value": 12.0},
                    {"metric": "BLEU", "value": 12.0, "paired": {"against": str(alone), "interval_95": [-9, 9]}},
-                   {"metric": "BLEU", "value": 12.0, "paired": {"against": str(plain), "difference": -0.5}}):
+                   {"metric": "BLEU", "value": 12.0, "paired": {"against": str(plain), "difference": -0.5}},
+                   # The baseline was run again since.
+                   {"metric": "BLEU", "value": 12.0, "paired": {
+                       "against": str(plain), "difference": 0.75, "interval_95": [-9, 9]}}):
         (pair / "score.json").write_text(json.dumps(scored))
         expect_ok(reproduce(folder, sparse, options=("--data", folder / "data")))
         assert table(folder)["sparse"]["difference"]["interval_95"] is None

@@ -54,6 +54,16 @@ TEST(FitLink, KeepsWhatIsNoStraightLine) {
   EXPECT_NEAR(found.hop_seconds(1e8) / (3e-3 + 1e8 / 125e6), 1, 0.05);
 }
 
+// Over a distance, too, where the bytes of those that ask cost next to nothing.
+TEST(FitLink, KeepsWhatAsksFirstOverADistance) {
+  Link link;
+  link.bandwidth = 125e6;
+  link.latency = 20e-3;
+  const Link found = fit_link(times_over(link, 0.01, 2e5));
+  EXPECT_NEAR(found.hop_seconds(1e5) / (20e-3 + 1e5 / 125e6), 1, 0.05);
+  EXPECT_NEAR(found.hop_seconds(4e5) / (60e-3 + 4e5 / 125e6), 1, 0.05);
+}
+
 // Of noise, a plan must not learn that more bytes take less time.
 TEST(FitLink, MoreBytesNeverTakeLess) {
   Link link;

@@ -231,6 +231,18 @@ TEST(MethodState, AnotherMethodsStateIsRefused) {
   }
 }
 
+// As an option that is younger than the save has its default.
+TEST(MethodState, ASpecThatLacksAnOptionIsTheSame) {
+  const TemporaryFolder folder;
+  const std::vector<float> values(1000, 2.0F);
+  state::save(folder.path(), 0, 1, {"topk,rate=10", 3, {{"a", values}}, "", {0, 1}});
+  World world(1, "topk,rate=10,warmup=0");
+  load(world, folder.path());
+  EXPECT_EQ(world.method(0).steps(), 3);
+  World other(1, "topk,rate=10,warmup=5");
+  EXPECT_THROW(load_method(folder.path(), other.method(0), other.end(0)), core::UsageError);
+}
+
 // What is still to be sent, over all learners: of groups, put together from their members' parts.
 std::map<std::string, std::vector<double>> whole_memory(World& world, int members) {
   std::map<std::string, std::vector<double>> mean;

@@ -81,6 +81,27 @@ INSTANTIATE_TEST_SUITE_P(Methods, TrainerTest,
                                          "scalecom,rate=10,select=random",
                                          "scalecom,rate=10,leaders=sharded,values=bf16"));
 
+// Of epochs of a few steps, most of the time would go into figures.
+TEST(TrainerFiguresTest, AreTakenAHundredTimesAtMost) {
+  const Folder folder;
+  Request many = request("dense");
+  many.steps = {};
+  many.batch = 512;
+  many.epochs = 250;
+  Stopper whole;
+  EXPECT_TRUE(run(many, {folder / "straight", {}, {}, {}}, whole).is_complete());
+  EXPECT_EQ(whole.lines, 84);  // of every third epoch, and of the last step
+  const auto lines = RunFolder::open(folder / "straight").metrics();
+  EXPECT_EQ(lines.front()["epoch"], 3);
+  EXPECT_EQ(lines.back()["epoch"], 250);
+  const Place place{folder / "stopped", {}, {}, {}};
+  Stopper first(200);
+  EXPECT_FALSE(run(many, place, first).is_complete());
+  Stopper last;
+  EXPECT_TRUE(run({}, {{}, folder / "stopped", {}, {}}, last).is_complete());
+  expect_same(folder / "straight", folder / "stopped");
+}
+
 TEST_P(TrainerTest, ResumedEqualsUninterrupted) {
   Stopper whole;
   const Place straight{folder_ / "straight", {}, {}, {}};

@@ -1,4 +1,5 @@
 #include "scalecom/core/cuda/check.h"
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/core/cuda/runtime.h"
 #include "train/cuda/adam.h"
 
@@ -32,9 +33,8 @@ void adam_step(const core::Array<WeightSlice>& tiles, float* weights, float* mea
                const float* gradient, AdamFactors factors, const core::Stream& stream) {
   if (tiles.size() == 0) return;
   const core::cuda::DeviceScope scope(stream.device());
-  step_tiles<<<static_cast<unsigned>(tiles.size()), kTileThreads, 0,
-               static_cast<cudaStream_t>(stream.native())>>>(tiles.data(), weights, mean, square,
-                                                             gradient, factors);
+  step_tiles<<<static_cast<unsigned>(tiles.size()), kTileThreads, 0, core::cuda::native(stream)>>>(
+      tiles.data(), weights, mean, square, gradient, factors);
   core::cuda::check(cudaGetLastError(), "the optimizer's step");
 }
 

@@ -1,4 +1,5 @@
 #include "scalecom/core/cuda/check.h"
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/core/cuda/runtime.h"
 #include "train/cuda/sgd.h"
 
@@ -31,9 +32,8 @@ void sgd_step(const core::Array<WeightSlice>& tiles, float* weights, float* mome
               const float* gradient, SgdFactors factors, const core::Stream& stream) {
   if (tiles.size() == 0) return;
   const core::cuda::DeviceScope scope(stream.device());
-  step_tiles<<<static_cast<unsigned>(tiles.size()), kTileThreads, 0,
-               static_cast<cudaStream_t>(stream.native())>>>(tiles.data(), weights, momentum,
-                                                             gradient, factors);
+  step_tiles<<<static_cast<unsigned>(tiles.size()), kTileThreads, 0, core::cuda::native(stream)>>>(
+      tiles.data(), weights, momentum, gradient, factors);
   core::cuda::check(cudaGetLastError(), "the optimizer's step");
 }
 

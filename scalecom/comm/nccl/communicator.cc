@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "scalecom/core/cuda/check.h"
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 
@@ -67,8 +68,7 @@ void NcclCommunicator::run_on_device(const Operation& operation, const Arrays& a
                                      const Body& body) {
   const auto issue = [&] {
     handle_->run(operation, [&](ncclComm_t comm) {
-      return body(arrays.in, arrays.out, comm,
-                  static_cast<cudaStream_t>(operation.stream.native()));
+      return body(arrays.in, arrays.out, comm, core::cuda::native(operation.stream));
     });
   };
   if (core::cuda::is_capturing(operation.stream)) {
@@ -96,7 +96,7 @@ void NcclCommunicator::run_on_host(Operation operation, const Arrays& arrays, co
     core::cuda::copy(d_arrays.out.data(), arrays.out.data(), length(arrays.out), *stream_);
   }
   handle_->run(operation, [&](ncclComm_t comm) {
-    return body(d_arrays.in, d_arrays.out, comm, static_cast<cudaStream_t>(stream_->native()));
+    return body(d_arrays.in, d_arrays.out, comm, core::cuda::native(*stream_));
   });
   wait(operation);
   core::cuda::copy(arrays.out.data(), d_arrays.out.data(), length(arrays.out), *stream_);

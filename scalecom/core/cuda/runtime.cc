@@ -1,6 +1,7 @@
 #include "scalecom/core/cuda/runtime.h"
 
 #include "scalecom/core/cuda/check.h"
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 
@@ -32,10 +33,6 @@ Found find_devices() {
 const Found& found() {
   static const Found once = find_devices();
   return once;
-}
-
-cudaStream_t native(const Stream& stream) {
-  return static_cast<cudaStream_t>(stream.native());
 }
 
 // Lets this thread allocate and free while streams are captured, its own or, in CUDA's default

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/kernels/cuda/grid.cuh"
 #include "scalecom/kernels/cuda/number.cuh"
 #include "scalecom/kernels/cuda/policy.h"
@@ -36,7 +37,7 @@ void launch(std::int64_t count, bool vectors, const char* name, const core::Stre
   const core::cuda::DeviceScope scope(stream.device());
   const std::int64_t work = blocks_for(vectors ? count / 4 + 1 : count, Policy::kThreads);
   visit_kernel<<<resident_blocks(work, Policy::kBlocksPerProcessor), Policy::kThreads, 0,
-                 static_cast<cudaStream_t>(stream.native())>>>(count, vectors, visit);
+                 core::cuda::native(stream)>>>(count, vectors, visit);
   core::cuda::check(cudaGetLastError(), name);
 }
 
@@ -265,8 +266,7 @@ void scale_all(std::span<const Numbers> arrays, const float* d_factor, const cor
     for (const Numbers& array : some) longest = std::max(longest, array.count);
     const dim3 grid(resident_blocks(blocks_for(longest, Policy::kThreads), 1),
                     static_cast<unsigned>(some.size()));
-    scale_all_kernel<<<grid, Policy::kThreads, 0, static_cast<cudaStream_t>(stream.native())>>>(
-        batch, d_factor);
+    scale_all_kernel<<<grid, Policy::kThreads, 0, core::cuda::native(stream)>>>(batch, d_factor);
     core::cuda::check(cudaGetLastError(), "scale_all");
   }
 }
@@ -274,8 +274,7 @@ void scale_all(std::span<const Numbers> arrays, const float* d_factor, const cor
 void follow(const float* d_now, float* d_last, float* d_factor, Flag* d_fell,
             const core::Stream& stream) {
   const core::cuda::DeviceScope scope(stream.device());
-  follow_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream.native())>>>(d_now, d_last, d_factor,
-                                                                         d_fell);
+  follow_kernel<<<1, 1, 0, core::cuda::native(stream)>>>(d_now, d_last, d_factor, d_fell);
   core::cuda::check(cudaGetLastError(), "follow");
 }
 

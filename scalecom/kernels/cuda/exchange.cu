@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "scalecom/core/cuda/check.h"
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/kernels/cuda/exchange.h"
@@ -94,9 +95,7 @@ unsigned blocks_for(std::int64_t units, std::int64_t units_a_thread, std::int64_
       std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(most, 1)));
 }
 
-cudaStream_t native(const core::Stream& stream) {
-  return static_cast<cudaStream_t>(stream.native());
-}
+using core::cuda::native;
 
 template <int kMost>
 void launch_sum(std::span<const float* const> d_parts, float* d_out, std::int64_t count,

@@ -1,5 +1,6 @@
 #include "scalecom/kernels/cuda/gathered.h"
 
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/kernels/cuda/chunks.cuh"
 #include "scalecom/kernels/cuda/grid.cuh"
 #include "scalecom/kernels/cuda/number.cuh"
@@ -11,9 +12,7 @@ namespace {
 using elementwise::Flag;
 using Policy = policy::Items;
 
-cudaStream_t native(const core::Stream& stream) {
-  return static_cast<cudaStream_t>(stream.native());
-}
+using core::cuda::native;
 
 __device__ std::int64_t thread_index() {
   return std::int64_t{blockIdx.x} * Policy::kThreads + static_cast<std::int64_t>(threadIdx.x);

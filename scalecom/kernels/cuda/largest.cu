@@ -2,6 +2,7 @@
 
 #include <cub/block/block_scan.cuh>
 
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/kernels/cuda/grid.cuh"
 #include "scalecom/kernels/cuda/number.cuh"
 #include "scalecom/kernels/cuda/policy.h"
@@ -15,9 +16,7 @@ static_assert(kPerThread * kThreads == kCountedTogether);
 
 using Scan = cub::BlockScan<std::uint32_t, kThreads>;
 
-cudaStream_t native(const core::Stream& stream) {
-  return static_cast<cudaStream_t>(stream.native());
-}
+using core::cuda::native;
 
 __device__ std::int64_t thread_index() {
   return std::int64_t{blockIdx.x} * kThreads + static_cast<std::int64_t>(threadIdx.x);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/kernels/cuda/grid.cuh"
 #include "scalecom/kernels/cuda/number.cuh"
@@ -423,9 +424,7 @@ __global__ void __launch_bounds__(Policy::kOrthonormalThreads)
   store_q(job, vectors);
 }
 
-cudaStream_t native(const core::Stream& stream) {
-  return static_cast<cudaStream_t>(stream.native());
-}
+using core::cuda::native;
 
 // As many blocks a job as its work needs, and no more in all than fill the device some times over.
 dim3 grid_of(std::int64_t blocks, std::int64_t jobs) {

@@ -2,6 +2,7 @@
 
 #include <cub/block/block_reduce.cuh>
 
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/kernels/cuda/grid.cuh"
 #include "scalecom/kernels/cuda/number.cuh"
 #include "scalecom/kernels/cuda/policy.h"
@@ -11,9 +12,7 @@ namespace {
 
 using Policy = policy::Elementwise;
 
-cudaStream_t native(const core::Stream& stream) {
-  return static_cast<cudaStream_t>(stream.native());
-}
+using core::cuda::native;
 
 // visit(i) for every i below `count`.
 template <typename Visit>

@@ -1,5 +1,6 @@
 #include "scalecom/kernels/cuda/pieces.h"
 
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/kernels/cuda/grid.cuh"
 #include "scalecom/kernels/cuda/number.cuh"
 #include "scalecom/kernels/cuda/policy.h"
@@ -45,9 +46,7 @@ __global__ void spoil_kernel(const float* d_mark, float* d_number) {
   if (*d_mark != 0.0F) *d_number = __uint_as_float(kQuietNanBits);
 }
 
-cudaStream_t native(const core::Stream& stream) {
-  return static_cast<cudaStream_t>(stream.native());
-}
+using core::cuda::native;
 
 }  // namespace
 

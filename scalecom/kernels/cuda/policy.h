@@ -85,7 +85,7 @@ struct Elementwise {
   static constexpr int kBlocksPerProcessor = 16;
 };
 
-/// A matrix and its thin factors. These were not measured yet.
+/// A matrix and its thin factors.
 struct LowRank {
   /// Of a block in which a warp takes some rows at a time over a piece of their columns.
   static constexpr int kThreads = 256;

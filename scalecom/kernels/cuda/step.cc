@@ -1,6 +1,7 @@
 #include "scalecom/kernels/cuda/step.h"
 
 #include "scalecom/core/cuda/check.h"
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/kernels/cuda/launch.h"
 #include "scalecom/kernels/cuda/tables.h"
@@ -10,9 +11,7 @@ namespace {
 
 using Kind = layout::Selection::Kind;
 
-cudaStream_t native(const core::Stream& stream) {
-  return static_cast<cudaStream_t>(stream.native());
-}
+using core::cuda::native;
 
 template <typename T>
 void upload(const std::vector<T>& from, const T* d_to, const core::Stream& stream) {

@@ -9,8 +9,7 @@
 namespace scalecom::methods::topk {
 
 /// Top-K with error feedback: every rank sends the largest of each tensor, all ranks gather what
-/// all have sent. Options: rate, rates, first, nonfinite,
-/// warmup.
+/// all have sent. Options: rate, rates, first, nonfinite, warmup.
 std::unique_ptr<Method> make(const core::OptionString& options);
 std::string allowed_options();
 

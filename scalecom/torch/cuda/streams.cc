@@ -1,6 +1,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/torch/on_stream.h"
 #include "scalecom/torch/side_stream.h"
@@ -9,7 +10,7 @@ namespace scalecom::torch {
 namespace {
 
 c10::cuda::CUDAStream external(const core::Stream& stream) {
-  return c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(stream.native()),
+  return c10::cuda::getStreamFromExternal(core::cuda::native(stream),
                                           static_cast<c10::DeviceIndex>(stream.device().index));
 }
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "scalecom/core/cuda/check.h"
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/core/cuda/runtime.h"
 #include "train/models/cuda/batches.h"
 
@@ -101,9 +102,7 @@ __global__ void __launch_bounds__(kTile* kTileRows)
   }
 }
 
-cudaStream_t native(const core::Stream& stream) {
-  return static_cast<cudaStream_t>(stream.native());
-}
+using core::cuda::native;
 
 template <typename T>
 core::Array<T> to_device(core::Device device, std::span<const T> values) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "scalecom/core/cuda/native.h"
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/stream.h"
 #include "train/models/together/cuda/places.h"
@@ -95,8 +96,6 @@ inline std::int64_t parts_of(std::int64_t learners, std::int64_t rows, std::int6
   return wanted < most ? wanted : most;
 }
 
-inline cudaStream_t native(const scalecom::core::Stream& stream) {
-  return static_cast<cudaStream_t>(stream.native());
-}
+using scalecom::core::cuda::native;
 
 }  // namespace train::models::together::cuda
