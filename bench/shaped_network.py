@@ -37,15 +37,17 @@ class ShapedHosts:
         burst, queue: What a link lets pass at once, and how long a message may wait for it.
         congestion: TCP's way of sharing a link, where it is not to be the system's: "cubic".
         window: Packets that TCP sends at once, at first and after every pause, where not the system's.
+        switched: Whether the switch joins the hosts even without a delay, to see what it takes itself.
     """
 
     def __init__(
         self, count: int, rate: str | None, delay: float = 0, *, prefix: str = "sch", burst: str = "64kb",
-        queue: str = "50ms", congestion: str | None = None, window: int | None = None,
+        queue: str = "50ms", congestion: str | None = None, window: int | None = None, switched: bool = False,
     ) -> None:
         self.names = [f"{prefix}{i}" for i in range(count)]
         self.addresses = [f"10.77.0.{i + 1}" for i in range(count)]
         self._prefix, self._rate, self._delay = prefix, rate, delay
+        self._switched = switched or delay > 0
         self._shape = ["tbf", "rate", rate or "", "burst", burst, "latency", queue]
         self._tcp = ["congctl", congestion] if congestion else []
         self._tcp += ["initcwnd", str(window), "initrwnd", str(window)] if window else []
@@ -79,7 +81,7 @@ class ShapedHosts:
         _run("ip", "link", "set", f"{self.names[host]}-br", "up")
 
     def _join(self) -> None:
-        if self._delay:
+        if self._switched:
             rate = _bytes_a_second(self._rate) if self._rate else None
             self._switch = DelayingSwitch(len(self.names), self._prefix, self._delay, rate)
             return

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "scalecom/comm/together.h"
 #include "scalecom/core/array.h"
@@ -48,6 +49,10 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 /// Exchanges in a row: each waits for all ranks, so that their mean is that of one, whoever began.
 class Exchange {
  public:
@@ -57,6 +62,34 @@ class Exchange {
         mine_(stream.device(), bytes),
         all_(stream.device(), bytes * ranks.size()) {}
 
+  /// Of one exchange, once it takes no less than those before it: at first a connection's window
+  /// grows. The same at every rank.
+  double settled_seconds() {
+    // Long enough to be told from noise.
+    constexpr double kRoundSeconds = 0.1;
+    constexpr int kFewestTimes = 2;
+    constexpr int kMostTimes = 200;
+    constexpr std::ptrdiff_t kRounds = 5;
+    constexpr std::ptrdiff_t kMostRounds = 20;
+    constexpr double kNoMoreThan = 1.05;
+    seconds(2);
+    const std::vector<double> once = comm::gather(ranks_, seconds(1));
+    const double longest = *std::max_element(once.begin(), once.end());
+    const auto times =
+        static_cast<int>(std::clamp<double>(kRoundSeconds / longest, kFewestTimes, kMostTimes));
+    for (std::vector<double> rounds;;) {
+      // A rank that is ahead in one exchange waits in the next; none gains in the mean.
+      rounds.push_back(mean(comm::gather(ranks_, seconds(times))));
+      if (std::ssize(rounds) < kRounds) continue;
+      const double found = median({rounds.end() - kRounds, rounds.end()});
+      if (*(rounds.end() - kRounds) < kNoMoreThan * found || std::ssize(rounds) == kMostRounds) {
+        return found;
+      }
+    }
+  }
+
+ private:
+  // Of one of so many in a row.
   double seconds(int times) {
     const double sum = seconds_of([&] {
       for (int i = 0; i < times; ++i) {
@@ -68,7 +101,6 @@ class Exchange {
     return sum / times;
   }
 
- private:
   comm::Communicator& ranks_;
   const core::Stream& stream_;
   core::Array<std::uint8_t> mine_;
@@ -149,32 +181,17 @@ std::vector<HopTime> measure_hops(comm::Communicator& ranks, std::span<const std
     throw core::UsageError(
         "[plan] a network is measured by two ranks or more; start this under mpirun or torchrun");
   }
-  // Long enough to be told from noise, short enough for somebody who waits: over a slow network
-  // the longest messages are left out.
-  constexpr double kRoundSeconds = 0.1;
+  // Short enough for somebody who waits: over a slow network the longest messages are left out.
   constexpr double kEnoughSeconds = 0.3;
-  constexpr int kRounds = 5;
-  constexpr int kMostTimes = 200;
-  std::vector<int> repeats;
+  std::vector<HopTime> times;
+  const auto others = static_cast<double>(ranks.size() - 1);
   for (const std::int64_t bytes : sizes) {
     Exchange exchange(ranks, bytes, stream);
-    exchange.seconds(2);
-    const std::vector<double> once = comm::gather(ranks, exchange.seconds(1));
-    const double longest = *std::max_element(once.begin(), once.end());
-    repeats.push_back(static_cast<int>(std::clamp<double>(kRoundSeconds / longest, 1, kMostTimes)));
-    if (longest > kEnoughSeconds) break;
-  }
-  // The longest first: connections then have the windows that they have in the middle of training.
-  std::vector<HopTime> times(repeats.size());
-  const auto others = static_cast<double>(ranks.size() - 1);
-  for (std::size_t i = times.size(); i-- > 0;) {
-    Exchange exchange(ranks, sizes[i], stream);
-    exchange.seconds(1);
-    std::vector<double> rounds;
-    for (int round = 0; round < kRounds; ++round) rounds.push_back(exchange.seconds(repeats[i]));
-    const std::vector<double> all = comm::gather(ranks, median(rounds));
-    times[i] = {others * static_cast<double>(sizes[i]), median(all)};
-    if (progress) progress(static_cast<int>(times.size() - i), static_cast<int>(times.size()));
+    times.push_back({others * static_cast<double>(bytes), exchange.settled_seconds()});
+    const bool is_enough = times.back().seconds > kEnoughSeconds;
+    const std::size_t all = is_enough ? times.size() : sizes.size();
+    if (progress) progress(static_cast<int>(times.size()), static_cast<int>(all));
+    if (is_enough) break;
   }
   return times;
 }

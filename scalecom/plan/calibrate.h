@@ -20,9 +20,9 @@ Link fit_link(std::span<const HopTime> times);
 std::vector<std::int64_t> hop_sizes(int ranks);
 
 /// Times the ranks' exchange of messages of these sizes: every rank sends one to every other, as in
-/// each hop of a collective. A message of a byte is a ping. The sizes go up; those beyond one that
-/// takes long are left out. Every rank calls it and gets the same; arrays lie on the stream's
-/// device. UsageError for a world of one.
+/// each hop of a collective, again and again until it takes no less. A message of a byte is a ping.
+/// The sizes go up; those beyond one that takes long are left out. Every rank calls it and gets the
+/// same; arrays lie on the stream's device. UsageError for a world of one.
 std::vector<HopTime> measure_hops(comm::Communicator& ranks, std::span<const std::int64_t> sizes,
                                   const core::Stream& stream = {},
                                   const std::function<void(int done, int all)>& progress = {});
