@@ -59,13 +59,12 @@ class DelayingSwitch:
         return file
 
     def _forward(self) -> None:
-        poll = select.poll()
-        for file in (*self._files, self._ends):
-            poll.register(file, select.POLLIN)
         ports = {file: port for port, file in enumerate(self._files)}
         while True:
             due = self._waiting[0][0] - time.monotonic() if self._waiting else 1.0
-            for file, _ in poll.poll(max(0.0, due * 1e3)):
+            # Not poll(), which waits for whole milliseconds: a frame could be one late.
+            ready, _, _ = select.select((*self._files, self._ends), (), (), max(0.0, due))
+            for file in ready:
                 if file == self._ends:
                     return
                 self._take(ports[file], file)
