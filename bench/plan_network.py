@@ -229,8 +229,8 @@ def validate(args: argparse.Namespace) -> list[dict[str, Any]]:
             }
             for rate in args.rates:
                 for delay in args.delays:
-                    network = Network(rate, delay, hosts, switched=delay > 0)
-                    unshaped = by_switched[network.switched]
+                    network = Network(rate, delay, hosts)
+                    unshaped = by_switched[delay > 0]
                     with validation.cluster(network) as cluster:
                         link = cluster.run("plan", "--measure")["network"]
                         _say(f"{network}: {link['bandwidth'] / 1e6:.2f} MB/s, {1e3 * link['latency']:.3f} ms", args)

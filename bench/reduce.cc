@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <numeric>
 #include <random>
 
 #include "bench/cuda/timed.h"
@@ -116,18 +115,13 @@ InterfaceCounters counters_now(const ReducePlan& plan, comm::Communicator& world
   return read_counters(plan.interface);
 }
 
-double mean_over_ranks(comm::Communicator& world, double value) {
-  const std::vector<double> all = comm::gather(world, value);
-  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
-}
-
 /// What a step takes that waits for nobody, at every rank at the same time: the median of means
 /// over a fifth of the steps. Ranks that share cores take turns on them, for longer than a short
 /// step takes, and the middle step would know nothing of the others.
 double undisturbed(comm::Communicator& world, const std::vector<double>& times) {
   constexpr int kParts = 5;
   const int steps = static_cast<int>(times.size());
-  return mean_over_ranks(world, median_of_runs(times, (steps + kParts - 1) / kParts));
+  return comm::mean_over_ranks(world, median_of_runs(times, (steps + kParts - 1) / kParts));
 }
 
 /// What a host takes to renew the gradient, which is in all times of its steps: a rank cannot
@@ -199,7 +193,7 @@ std::vector<ReduceFigures> measure_reduce(const ReducePlan& plan, comm::Communic
     figures.alone_ms = less_renewal(undisturbed(world, time(*comm::inproc::make_world(1).front())));
     // Ranks lead in turn, and what one gains by being ahead in a step it waits for in another.
     figures.reduce_ms =
-        less_renewal(mean_over_ranks(world, median_of_runs(time(world), world.size())));
+        less_renewal(comm::mean_over_ranks(world, median_of_runs(time(world), world.size())));
     rows.push_back(std::move(figures));
   }
   return rows;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <string>
 
 #include "scalecom/core/error.h"
@@ -62,6 +63,11 @@ void raise(const Outcome& outcome) {
 }
 
 }  // namespace
+
+double mean_over_ranks(Communicator& communicator, double mine) {
+  const std::vector<double> all = gather(communicator, mine);
+  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+}
 
 void together(Communicator& communicator, const std::function<void()>& body) {
   const Outcome mine = run(body);

@@ -19,6 +19,9 @@ std::vector<T> gather(Communicator& communicator, const T& mine) {
   return all;
 }
 
+/// The mean of everybody's value, the same at every rank.
+double mean_over_ranks(Communicator& communicator, double mine);
+
 /// Runs `body` at every rank and returns when it has worked at all of them. Where it failed
 /// anywhere, every rank throws the same: the error of the lowest rank that has one, by its own
 /// type. A core::PeerError of `body` is thrown as it is, at once: who has lost a peer cannot tell

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 
 #include "scalecom/comm/together.h"
 #include "scalecom/core/array.h"
@@ -49,10 +48,6 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 /// Exchanges in a row: each waits for all ranks, so that their mean is that of one, whoever began.
 class Exchange {
  public:
@@ -79,7 +74,7 @@ class Exchange {
         static_cast<int>(std::clamp<double>(kRoundSeconds / longest, kFewestTimes, kMostTimes));
     for (std::vector<double> rounds;;) {
       // A rank that is ahead in one exchange waits in the next; none gains in the mean.
-      rounds.push_back(mean(comm::gather(ranks_, seconds(times))));
+      rounds.push_back(comm::mean_over_ranks(ranks_, seconds(times)));
       if (std::ssize(rounds) < kRounds) continue;
       const double found = median({rounds.end() - kRounds, rounds.end()});
       if (*(rounds.end() - kRounds) < kNoMoreThan * found || std::ssize(rounds) == kMostRounds) {

@@ -10,6 +10,10 @@
 namespace scalecom::comm {
 namespace {
 
+TEST(MeanOverRanks, IsOfAllAndTheSameForAll) {
+  inproc::run(4, [](Communicator& c) { EXPECT_EQ(mean_over_ranks(c, c.rank() * c.rank()), 3.5); });
+}
+
 TEST(TogetherTest, ReturnsWhereAllSucceed) {
   std::atomic<int> runs{0};
   inproc::run(4, [&](Communicator& c) { together(c, [&] { ++runs; }); });
