@@ -92,7 +92,8 @@ TEST_P(Grouped, AreLearners) {
 INSTANTIATE_TEST_SUITE_P(Methods, Grouped,
                          ::testing::Values("dense", "half", "half,values=bf16", "scalecom",
                                            "scalecom,beta=1,warmup=2", "scalecom,select=chunk:70",
-                                           "scalecom,select=random", "scalecom,check=conserve"));
+                                           "scalecom,select=random", "scalecom,select=turn",
+                                           "scalecom,check=conserve"));
 
 class GroupTraffic : public ::testing::TestWithParam<std::string> {};
 
@@ -124,7 +125,8 @@ TEST_P(GroupTraffic, EqualsTheFormula) {
 INSTANTIATE_TEST_SUITE_P(Methods, GroupTraffic,
                          ::testing::Values("dense", "half", "scalecom", "scalecom,values=bf16",
                                            "scalecom,warmup=2", "scalecom,select=random",
-                                           "scalecom,leaders=sharded", "scalecom,check=conserve"));
+                                           "scalecom,select=turn", "scalecom,leaders=sharded",
+                                           "scalecom,check=conserve"));
 
 std::int64_t memory_elements(World& world, int rank) {
   std::int64_t elements = 0;

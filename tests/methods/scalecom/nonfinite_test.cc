@@ -25,6 +25,7 @@ const std::vector<std::string>& specs() {
                                                "scalecom,select=chunk:100",
                                                "scalecom,select=exact",
                                                "scalecom,select=random",
+                                               "scalecom,select=turn",
                                                "scalecom,leaders=sharded"};
   return all;
 }

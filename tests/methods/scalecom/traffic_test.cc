@@ -24,6 +24,7 @@ const char* const kSpecs[] = {
     "scalecom,select=chunk:70",
     "scalecom,select=exact",
     "scalecom,select=random",
+    "scalecom,select=turn",
     "scalecom,leaders=sharded",
     "scalecom,leaders=sharded,values=fp16",
     "scalecom,check=conserve",
