@@ -71,7 +71,7 @@ Problem::Problem(const StepPlan& plan)
 void Problem::name_positions() {
   positions_.resize(static_cast<std::size_t>(cut_.kept()));
   if (cut_.keep == 1) {
-    kernels::select_drawn({7, 0}, 0, cut_, 0, cut_.chunks(), positions_.data());
+    kernels::select_random(7, 0, cut_, 0, cut_.chunks(), positions_.data());
     return;
   }
   for (std::int64_t c = 0; c < cut_.chunks(); ++c) {
@@ -124,10 +124,10 @@ void Expected::select(std::int64_t number) {
   over_runs(cut.length, cut.chunk, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t first = begin / cut.chunk;
     const std::int64_t last = (end + cut.chunk - 1) / cut.chunk;
-    if (problem_.selection_.foreknown()) {
-      const kernels::Draw draw =
-          kernels::draw_of(problem_.selection_.kind, 0, number, core::hash(kTensor));
-      kernels::select_drawn(draw, 0, cut, first, last, positions_.data());
+    if (problem_.selection_.kind == Kind::kRandom) {
+      const std::uint64_t seed =
+          core::combine(core::combine(0, static_cast<std::uint64_t>(number)), core::hash(kTensor));
+      kernels::select_random(seed, 0, cut, first, last, positions_.data());
     } else {
       // The largest of each chunk is the top one of it.
       kernels::select_top(tensor(), filter, cut, first, last, positions_.data());
@@ -143,7 +143,7 @@ void Expected::step(bool leads, int size, std::int64_t number) {
   over_runs(plan.elements, 1, [&](std::int64_t begin, std::int64_t end) {
     reference.accumulate(tensor(), filter, begin, end);
   });
-  if (leads || problem_.selection_.foreknown()) {
+  if (leads || problem_.selection_.kind == Kind::kRandom) {
     select(number);
   } else {
     positions_ = problem_.positions_;

@@ -5,7 +5,6 @@
 
 #include "comparison/operations/largest.h"
 #include "scalecom/core/hash.h"
-#include "scalecom/kernels/draw.h"
 #include "scalecom/layout/selection.h"
 
 namespace comparison::operations {
@@ -13,7 +12,6 @@ namespace {
 
 namespace core = scalecom::core;
 namespace layout = scalecom::layout;
-using scalecom::kernels::Draw;
 using Kind = layout::Selection::Kind;
 using Numbers = std::span<const Number>;
 using Options = scalecom::methods::scalecom::Options;
@@ -30,11 +28,9 @@ Bits combine(Bits seed, Bits value) {
   return mix(seed ^ mix(value));
 }
 
-std::size_t drawn(const Draw& draw, std::int64_t chunk, std::int64_t size) {
-  const Bits length(static_cast<std::uint64_t>(size));
-  const Bits upper = combine(Bits(draw.seed), Bits(static_cast<std::uint64_t>(chunk))) >> 32;
-  const Bits first = (upper * length) >> 32;
-  return (draw.shift == 0 ? first : (first + Bits(draw.shift)) % length).value();
+std::size_t drawn(std::uint64_t seed, std::int64_t chunk, std::int64_t size) {
+  const Bits upper = combine(Bits(seed), Bits(static_cast<std::uint64_t>(chunk))) >> 32;
+  return static_cast<std::size_t>(((upper * Bits(static_cast<std::uint64_t>(size))) >> 32).value());
 }
 
 std::size_t largest(Numbers u, std::size_t begin, std::size_t end) {
@@ -62,8 +58,9 @@ void add_largest(std::vector<Candidate> among, std::int64_t keep, Positions& set
 void add_by_chunks(Numbers u, const layout::Slice& slice, const Options& options, std::int64_t step,
                    Positions& set) {
   const layout::Cut cut = layout::cut(slice, options.select);
-  const Draw draw = scalecom::kernels::draw_of(
-      options.select.kind, static_cast<std::uint64_t>(options.seed), step, core::hash(slice.name));
+  const std::uint64_t seed = core::combine(
+      core::combine(static_cast<std::uint64_t>(options.seed), static_cast<std::uint64_t>(step)),
+      core::hash(slice.name));
   for (std::int64_t c = 0; c < cut.chunks(); ++c) {
     const std::int64_t first = c * cut.chunk;
     const std::int64_t size = std::min(cut.chunk, cut.length - first);
@@ -71,8 +68,7 @@ void add_by_chunks(Numbers u, const layout::Slice& slice, const Options& options
     const auto end = begin + static_cast<std::size_t>(size);
     switch (options.select.kind) {
       case Kind::kRandom:
-      case Kind::kTurn:
-        set.push_back(begin + drawn(draw, c, size));
+        set.push_back(begin + drawn(seed, c, size));
         break;
       case Kind::kTop: {
         std::vector<Candidate> among;

@@ -11,9 +11,9 @@ namespace comparison::operations {
 std::int64_t& done();
 
 /// A number that counts what is done with it. An addition, a subtraction, a multiplication, a
-/// division, a remainder, a comparison, an absolute value, a bitwise operation, a rounding and a
-/// look at whether it is finite are one operation each, and a fused multiply-add is two. Reading,
-/// writing and moving are none.
+/// division, a comparison, an absolute value, a bitwise operation, a rounding and a look at whether
+/// it is finite are one operation each, and a fused multiply-add is two. Reading, writing and
+/// moving are none.
 template <typename T>
 class Counting {
  public:
@@ -27,7 +27,6 @@ class Counting {
   friend Counting operator-(Counting a, Counting b) { return counted<1>(a.value_ - b.value_); }
   friend Counting operator*(Counting a, Counting b) { return counted<1>(a.value_ * b.value_); }
   friend Counting operator/(Counting a, Counting b) { return counted<1>(a.value_ / b.value_); }
-  friend Counting operator%(Counting a, Counting b) { return counted<1>(a.value_ % b.value_); }
   friend Counting operator-(Counting a) { return counted<1>(-a.value_); }
   friend Counting operator^(Counting a, Counting b) { return counted<1>(a.value_ ^ b.value_); }
   friend Counting operator>>(Counting a, int places) { return counted<1>(a.value_ >> places); }

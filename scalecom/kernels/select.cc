@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "scalecom/core/hash.h"
 #include "scalecom/core/thread_pool.h"
 
 namespace scalecom::kernels {
@@ -194,14 +195,16 @@ void select_exact(std::span<const Tensor> tensors, Filter filter, std::int64_t k
   });
 }
 
-void select_drawn(const Draw& draw, std::int64_t chunks_before, const layout::Cut& cut,
-                  std::int64_t first, std::int64_t last, std::uint32_t* positions) {
+void select_random(std::uint64_t seed, std::int64_t chunks_before, const layout::Cut& cut,
+                   std::int64_t first, std::int64_t last, std::uint32_t* positions) {
   for (std::int64_t c = first; c < last; ++c) {
     const std::int64_t begin = c * cut.chunk;
-    const std::int64_t size = std::min(cut.chunk, cut.length - begin);
-    const std::uint64_t place =
-        draw.place(static_cast<std::uint64_t>(chunks_before + c), static_cast<std::uint64_t>(size));
-    positions[c] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(begin) + place);
+    const auto size = static_cast<std::uint64_t>(std::min(cut.chunk, cut.length - begin));
+    // The upper half of the hash, scaled to [0, size): no place's chance is off by more than 2^-32.
+    const std::uint64_t drawn =
+        core::combine(seed, static_cast<std::uint64_t>(chunks_before + c)) >> 32;
+    positions[c] =
+        static_cast<std::uint32_t>(static_cast<std::uint64_t>(begin) + ((drawn * size) >> 32));
   }
 }
 

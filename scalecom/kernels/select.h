@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <span>
 
-#include "scalecom/kernels/draw.h"
 #include "scalecom/kernels/kernels.h"
 #include "scalecom/layout/selection.h"
 
@@ -22,9 +21,9 @@ void select_top(const Tensor& tensor, Filter filter, const layout::Cut& cut, std
 void select_exact(std::span<const Tensor> tensors, Filter filter, std::int64_t keep,
                   std::uint32_t* positions, std::int64_t* counts);
 
-/// The position that `draw` gives to each chunk in [first, last), the same on every rank. Of the
-/// tensor's chunks, chunks_before come before this cut.
-void select_drawn(const Draw& draw, std::int64_t chunks_before, const layout::Cut& cut,
-                  std::int64_t first, std::int64_t last, std::uint32_t* positions);
+/// One position of each chunk in [first, last), drawn from `seed` and the chunk's number in its
+/// tensor, of which chunks_before come before this cut: the same on every rank.
+void select_random(std::uint64_t seed, std::int64_t chunks_before, const layout::Cut& cut,
+                   std::int64_t first, std::int64_t last, std::uint32_t* positions);
 
 }  // namespace scalecom::kernels

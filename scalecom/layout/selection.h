@@ -15,14 +15,10 @@ struct Selection {
     kTop,      ///< the largest max(1, round(length / rate)) of every chunk of `chunk` elements
     kExact,    ///< exactly k over the whole bucket
     kRandom,   ///< one of every chunk of `rate` elements, drawn from a shared seed
-    kTurn,     ///< one of every chunk of `rate` elements, each in its turn
   };
 
   Kind kind = Kind::kLargest;
   std::int64_t chunk = 0;  ///< of kTop
-
-  /// Whether every rank knows the entries of a step beforehand, so that none has to name them.
-  constexpr bool foreknown() const { return kind == Kind::kRandom || kind == Kind::kTurn; }
 };
 
 /// A compressed slice cut into chunks, of which each keeps a fixed number of entries. The tail,

@@ -23,8 +23,8 @@ struct Contraction {
 };
 
 /// Over the compressed slices of a bucket; `sent` is the mean that came out, 0 where nothing was
-/// sent. A selection that does not look at values is compared with the largest of its chunks.
-/// Nothing where nothing is compressed, and where y is all zero or not finite.
+/// sent. A selection at random is compared with the largest of its chunks. Nothing where nothing is
+/// compressed, and where y is all zero or not finite.
 std::optional<Contraction> measure_contraction(std::span<const float> y,
                                                std::span<const float> sent,
                                                const layout::Layout& layout,

@@ -157,8 +157,8 @@ class Method {
   /// A stream may be captured into a CUDA graph while steps are started on it, once each layout has
   /// had a step of its own; a captured step counts at once, and as one of its turn. With
   /// leaders=cyclic n steps in a row make n graphs, to be replayed in that order; with sharded
-  /// leaders and for select=random or turn one serves for all. Options that have the host look at a
-  /// step (check, nonfinite=error) are refused. A graph holds arrays of this method: configure(),
+  /// leaders and for select=random one serves for all. Options that have the host look at a step
+  /// (check, nonfinite=error) are refused. A graph holds arrays of this method: configure(),
   /// restore() and a layout that is new are the end of those captured before.
   ///
   /// Before the next step that is not a replay, and before saving: how many steps are done.

@@ -68,7 +68,6 @@ TEST(Statements, GiveTheBitsOfTheirMethods) {
                                  "scalecom,rate=10,beta=1",
                                  "scalecom,rate=7,decay=0.9,values=bf16",
                                  "scalecom,rate=10,select=random",
-                                 "scalecom,rate=10,select=turn",
                                  "scalecom,rate=10,select=chunk:64",
                                  "scalecom,rate=10,select=exact",
                                  "adacomp",

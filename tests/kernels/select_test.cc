@@ -2,7 +2,6 @@
 #include "scalecom/kernels/select.h"
 
 #include <numeric>
-#include <set>
 #include <tuple>
 
 #include "scalecom/core/thread_pool.h"
@@ -133,89 +132,51 @@ TEST(SelectExact, OfNothing) {
   EXPECT_EQ(count, 5);
 }
 
-layout::Cut drawn_cut(std::int64_t length, double rate) {
+layout::Cut random_cut(std::int64_t length, double rate) {
   return layout::cut({"t", 0, length, rate}, {layout::Selection::Kind::kRandom, 0});
 }
 
-TEST(SelectDrawn, StaysInItsChunkWhateverTheDivision) {
-  const layout::Cut cut = drawn_cut(10037, 100);
+TEST(SelectRandom, StaysInItsChunkWhateverTheDivision) {
+  const layout::Cut cut = random_cut(10037, 100);
   std::vector<std::uint32_t> whole(static_cast<std::size_t>(cut.chunks()));
-  select_drawn({42, 0}, 0, cut, 0, cut.chunks(), whole.data());
+  select_random(42, 0, cut, 0, cut.chunks(), whole.data());
   for (std::int64_t c = 0; c < cut.chunks(); ++c) {
     const std::int64_t position = whole[static_cast<std::size_t>(c)];
     EXPECT_GE(position, c * 100);
     EXPECT_LT(position, std::min<std::int64_t>(c * 100 + 100, 10037));
   }
   std::vector<std::uint32_t> parts(whole.size());
-  for (std::int64_t c = 0; c < cut.chunks(); ++c) {
-    select_drawn({42, 0}, 0, cut, c, c + 1, parts.data());
-  }
+  for (std::int64_t c = 0; c < cut.chunks(); ++c) select_random(42, 0, cut, c, c + 1, parts.data());
   EXPECT_EQ(parts, whole);
   std::vector<std::uint32_t> other(whole.size());
-  select_drawn({43, 0}, 0, cut, 0, cut.chunks(), other.data());
+  select_random(43, 0, cut, 0, cut.chunks(), other.data());
   EXPECT_NE(other, whole);
   // The chunks from 60 on as a tensor of their own.
-  const layout::Cut rest = drawn_cut(10037 - 6000, 100);
+  const layout::Cut rest = random_cut(10037 - 6000, 100);
   std::vector<std::uint32_t> drawn(static_cast<std::size_t>(rest.chunks()));
-  select_drawn({42, 0}, 60, rest, 0, rest.chunks(), drawn.data());
+  select_random(42, 60, rest, 0, rest.chunks(), drawn.data());
   for (std::size_t c = 0; c < drawn.size(); ++c) EXPECT_EQ(drawn[c] + 6000, whole[60 + c]);
 }
 
-TEST(SelectDrawn, IsTheSameOnEveryMachine) {
-  const layout::Cut cut = drawn_cut(1000, 100);
+TEST(SelectRandom, IsTheSameOnEveryMachine) {
+  const layout::Cut cut = random_cut(1000, 100);
   std::vector<std::uint32_t> positions(10);
-  select_drawn({7, 0}, 0, cut, 0, 10, positions.data());
+  select_random(7, 0, cut, 0, 10, positions.data());
   const std::vector<std::uint32_t> fixed = {39, 146, 210, 390, 426, 555, 616, 722, 880, 952};
   EXPECT_EQ(positions, fixed);
 }
 
-TEST(SelectDrawn, IsEven) {
+TEST(SelectRandom, IsEven) {
   const std::int64_t chunks = 200000;
-  const layout::Cut cut = drawn_cut(chunks * 10, 10);
+  const layout::Cut cut = random_cut(chunks * 10, 10);
   std::vector<std::uint32_t> positions(static_cast<std::size_t>(chunks));
-  select_drawn({1, 0}, 0, cut, 0, chunks, positions.data());
+  select_random(1, 0, cut, 0, chunks, positions.data());
   std::vector<double> counts(10);
   for (const std::uint32_t position : positions) ++counts[position % 10];
   // Nine degrees of freedom: a chi-square over 40 comes once in 100,000.
   double chi_square = 0;
   for (const double count : counts) chi_square += (count - 20000) * (count - 20000) / 20000;
   EXPECT_LT(chi_square, 40);
-}
-
-TEST(SelectDrawn, InTurnEveryEntryComesOnceARound) {
-  // The tail, of 37, goes round faster.
-  const layout::Cut cut = drawn_cut(10037, 100);
-  const auto chunks = static_cast<std::size_t>(cut.chunks());
-  std::vector<std::uint32_t> last(chunks);
-  std::set<std::uint32_t> first_places;
-  std::vector<int> sent(10037);
-  for (std::int64_t step = 1000; step < 1000 + 37 * 100; ++step) {
-    std::vector<std::uint32_t> positions(chunks);
-    select_drawn(draw_of(layout::Selection::Kind::kTurn, 5, step, 9), 0, cut, 0, cut.chunks(),
-                 positions.data());
-    for (std::size_t c = 0; c < chunks; ++c) {
-      const std::uint32_t size = c + 1 < chunks ? 100 : 37;
-      const auto begin = static_cast<std::uint32_t>(c * 100);
-      if (step == 1000) {
-        first_places.insert(positions[c] - begin);
-      } else {
-        ASSERT_EQ(positions[c] - begin, (last[c] - begin + 1) % size);
-      }
-      ++sent[positions[c]];
-    }
-    last = positions;
-  }
-  EXPECT_GT(first_places.size(), 40U) << "chunks begin at places of their own";
-  for (std::size_t i = 0; i < sent.size(); ++i) ASSERT_EQ(sent[i], i < 10000 ? 37 : 100);
-}
-
-TEST(SelectDrawn, ARandomDrawIsNewInEveryStepAndTensor) {
-  const auto draw = [](std::uint64_t seed, std::int64_t step, std::uint64_t tensor) {
-    return draw_of(layout::Selection::Kind::kRandom, seed, step, tensor).seed;
-  };
-  EXPECT_NE(draw(1, 2, 3), draw(2, 2, 3));
-  EXPECT_NE(draw(1, 2, 3), draw(1, 3, 3));
-  EXPECT_NE(draw(1, 2, 3), draw(1, 2, 4));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST(Cut, CountsAgreeWithCountingChunkByChunk) {
     const double rate = 1 + (random() % 4000) / 16.0;
     const auto chunk = static_cast<std::int64_t>(1 + random() % 500);
     for (const Selection selection : {Selection{Kind::kLargest, 0}, Selection{Kind::kTop, chunk},
-                                      Selection{Kind::kRandom, 0}, Selection{Kind::kTurn, 0}}) {
+                                      Selection{Kind::kRandom, 0}}) {
       expect_consistent(cut({"a", 0, length, rate}, selection), selection, rate);
     }
   }

@@ -75,7 +75,6 @@ TEST(Registry, RefusalsSayWhatIsAllowed) {
                                 "scalecom,select=chunk:",
                                 "scalecom,select=chunk:9x",
                                 "scalecom,leaders=sharded,select=random",
-                                "scalecom,leaders=sharded,select=turn",
                                 "scalecom,values=fp64",
                                 "scalecom,warmup=-1",
                                 "scalecom,warmup=1.5",

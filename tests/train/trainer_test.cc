@@ -79,7 +79,6 @@ class TrainerTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Methods, TrainerTest,
                          testing::Values("dense", "scalecom,rate=10,warmup=5,check=conserve",
                                          "scalecom,rate=10,select=random",
-                                         "scalecom,rate=10,select=turn",
                                          "scalecom,rate=10,leaders=sharded,values=bf16"));
 
 // Of epochs of a few steps, most of the time would go into figures.

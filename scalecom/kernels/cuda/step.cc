@@ -31,11 +31,6 @@ void lead(const Pass& pass, cudaStream_t stream) {
   if (!packs) launch_pack(pass, stream);
 }
 
-// Whether the first pass draws and takes all entries.
-bool foreknown(const Tables& tables) {
-  return layout::Selection{tables.kind}.foreknown();
-}
-
 // Whether a follower's whole pass is left to take().
 bool defers(const Pass& pass) {
   return pass.step.naming == Naming::kNone && pass.tables.kind == Kind::kLargest &&
@@ -96,7 +91,7 @@ void Bucket::first_pass(const Step& step, const core::Stream& stream) const {
   const bool names = step.naming != Naming::kNone && tables_->items > 0;
   if (defers(pass)) {
     load_dense(pass, native(stream));
-  } else if (!names || foreknown(*tables_)) {
+  } else if (!names || tables_->kind == Kind::kRandom) {
     launch_accumulate(pass, native(stream));
   } else if (tables_->kind == Kind::kLargest) {
     lead(pass, native(stream));
@@ -108,7 +103,7 @@ void Bucket::first_pass(const Step& step, const core::Stream& stream) const {
 }
 
 void Bucket::take(const Step& step, const core::Stream& stream) const {
-  if (step.naming == Naming::kAll || foreknown(*tables_)) return;
+  if (step.naming == Naming::kAll || tables_->kind == Kind::kRandom) return;
   const core::cuda::DeviceScope scope(stream.device());
   const Pass pass(*tables_, step);
   if (defers(pass)) {

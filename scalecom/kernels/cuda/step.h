@@ -24,7 +24,7 @@ struct Part {
   layout::Cut cut;                 ///< an exact selection uses its length alone
   std::int64_t first_chunk = 0;    ///< in the bucket's own count of chunks
   std::int64_t first_item = 0;     ///< in the bucket's own count of kept entries
-  std::uint64_t name = 0;          ///< core::hash() of its tensor's name, for draws
+  std::uint64_t name = 0;          ///< core::hash() of its tensor's name, for random draws
   std::int64_t chunks_before = 0;  ///< of its tensor, likewise
   float* d_memory = nullptr;
 };
@@ -50,7 +50,7 @@ struct Shape {
 
 /// Whose entries this rank names.
 enum class Naming : std::uint8_t {
-  kNone,   ///< another rank's turn, or a selection that is foreknown
+  kNone,   ///< another rank's turn, or a random selection
   kAll,    ///< this rank leads
   kShare,  ///< the chunks of comm::share(chunks, size, (rank + step) % size)
 };
@@ -65,9 +65,9 @@ struct Step {
   Naming naming = Naming::kNone;
   int rank = 0;
   int size = 1;
-  std::uint64_t seed = 0;  ///< of a draw
+  std::uint64_t seed = 0;  ///< of a random selection
 
-  /// The step's number, read for kShare and for draws; finish() adds one. On the device, so
+  /// The step's number, read for kShare and for random draws; finish() adds one. On the device, so
   /// that a captured step can be replayed.
   std::int64_t* d_step = nullptr;
   std::uint32_t* d_positions = nullptr;  ///< `items`, each in its tensor
@@ -94,7 +94,7 @@ class Bucket {
   Bucket(const Shape& shape, void* d_scratch, const core::Stream& stream);
 
   /// Memories become m'; the entries that this rank names are chosen, and taken: positions, values,
-  /// before and packed offsets are written, the memory is settled. A foreknown selection draws and
+  /// before and packed offsets are written, the memory is settled. A random selection draws and
   /// takes all of its entries. Dense slices go into the message, times 1 / size; the flag is set or
   /// cleared. The gradient stays, but for what is not finite, which becomes 0.
   ///

@@ -86,7 +86,7 @@ void check_divides(const Method& method) {
   if (method.divides()) return;
   throw core::UsageError(core::concat("[groups] '", method.spec(),
                                       "' selects over the whole bucket, which groups divide; "
-                                      "allowed: select=chunk, chunk:C, random or turn"));
+                                      "allowed: select=chunk, chunk:C or random"));
 }
 
 // One number of an array on the stream's device. The host waits for a GPU.

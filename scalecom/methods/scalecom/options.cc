@@ -14,13 +14,12 @@ namespace {
 using Kind = layout::Selection::Kind;
 
 constexpr double kMostGain = 1000;
-constexpr const char* kSelections = "chunk | chunk:C | exact | random | turn";
+constexpr const char* kSelections = "chunk | chunk:C | exact | random";
 
 layout::Selection parse_selection(const std::string& text) {
   if (text == "chunk") return {Kind::kLargest, 0};
   if (text == "exact") return {Kind::kExact, 0};
   if (text == "random") return {Kind::kRandom, 0};
-  if (text == "turn") return {Kind::kTurn, 0};
   const std::string prefix = "chunk:";
   if (text.starts_with(prefix)) {
     std::int64_t chunk = 0;
@@ -44,8 +43,6 @@ std::string selection_text(const layout::Selection& selection) {
       return "exact";
     case Kind::kRandom:
       return "random";
-    case Kind::kTurn:
-      return "turn";
   }
   return "?";
 }
@@ -90,7 +87,7 @@ core::OptionTable Options::table() {
 void Options::read(const core::OptionString& options) {
   Options changed = *this;
   changed.table().read(options.settings);
-  const bool one_set = changed.select.kind == Kind::kExact || changed.select.foreknown();
+  const bool one_set = changed.select.kind == Kind::kExact || changed.select.kind == Kind::kRandom;
   if (changed.leaders == kSharded && one_set) {
     throw core::UsageError(core::concat(
         "[", name(), "] leaders=sharded divides the chunks among the ranks, and select=",

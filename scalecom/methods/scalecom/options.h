@@ -30,7 +30,7 @@ struct Options {
   int values = 0;           ///< fp32, bf16, fp16: what a value is on the wire
   std::int64_t warmup = 0;  ///< steps that travel dense
   layout::RatePolicy rates;
-  std::int64_t seed = 0;  ///< of select=random and turn
+  std::int64_t seed = 0;  ///< of select=random
   int nonfinite = kNan;   ///< what a NaN or Inf anywhere does to its bucket, at every rank
   int check = kNone;
 
@@ -47,7 +47,7 @@ struct Options {
 
   core::DType value_type() const;
   kernels::Filter filter() const { return {static_cast<float>(beta), static_cast<float>(decay)}; }
-  bool sends_offsets() const { return !select.foreknown(); }
+  bool sends_offsets() const { return select.kind != layout::Selection::Kind::kRandom; }
 
   /// What a kept memory is in gradients that are sent: m over this.
   float memory_unit() const { return static_cast<float>(beta / gain); }

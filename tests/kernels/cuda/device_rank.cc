@@ -127,7 +127,8 @@ void DeviceRank::run(const std::string& name, const std::function<void()>& launc
 // Where ranks lead in turn, a leader's graph is another than a follower's.
 void DeviceRank::first_pass() {
   const std::int64_t step = counter_.read()[0];
-  step_.naming = setting_.selection.foreknown()  ? cuda::Naming::kNone
+  const bool random = setting_.selection.kind == layout::Selection::Kind::kRandom;
+  step_.naming = random                          ? cuda::Naming::kNone
                  : setting_.sharded              ? cuda::Naming::kShare
                  : step % setting_.size == rank_ ? cuda::Naming::kAll
                                                  : cuda::Naming::kNone;
@@ -196,7 +197,7 @@ void DeviceRank::expect_same_items(HostRank& host, bool all) {
     std::int64_t last = host.first_items[p + 1];
     if (!all && kind == layout::Selection::Kind::kExact) {
       if (!host.leads()) continue;
-    } else if (!all && !setting_.selection.foreknown()) {
+    } else if (!all && kind != layout::Selection::Kind::kRandom) {
       const methods::scalecom::ChunkRange named = host.named(rank_);
       const std::int64_t chunks = part.cut.chunks();
       const auto kept = [&](std::int64_t chunk) {

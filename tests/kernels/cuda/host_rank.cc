@@ -53,7 +53,7 @@ Tensor HostRank::tensor(std::size_t part) {
 }
 
 methods::scalecom::ChunkRange HostRank::named(int r) const {
-  if (setting.selection.foreknown()) return {};
+  if (setting.selection.kind == Kind::kRandom) return {};
   if (!setting.sharded) {
     return step % setting.size == r ? shape.whole() : methods::scalecom::ChunkRange{};
   }
@@ -63,7 +63,7 @@ methods::scalecom::ChunkRange HostRank::named(int r) const {
 }
 
 cuda::Naming HostRank::naming() const {
-  if (setting.selection.foreknown()) return cuda::Naming::kNone;
+  if (setting.selection.kind == Kind::kRandom) return cuda::Naming::kNone;
   if (setting.sharded) return cuda::Naming::kShare;
   return leads() ? cuda::Naming::kAll : cuda::Naming::kNone;
 }
@@ -113,9 +113,10 @@ void HostRank::first_pass() {
     finite &= reference_table().accumulate(tensor(p), setting.filter, 0, begin);
     finite &= reference_table().accumulate(tensor(p), setting.filter, end, part.length);
     if (first < last) finite &= lead(p, first, last);
-    if (setting.selection.foreknown()) {
-      const Draw draw = draw_of(setting.selection.kind, setting.seed, step, core::hash(part.name));
-      select_drawn(draw, 0, part.cut, 0, chunks, positions.data() + part.first_item);
+    if (setting.selection.kind == Kind::kRandom) {
+      const std::uint64_t seed = core::combine(
+          core::combine(setting.seed, static_cast<std::uint64_t>(step)), core::hash(part.name));
+      select_random(seed, 0, part.cut, 0, chunks, positions.data() + part.first_item);
       take_items(p, part.first_item, part.first_item + part.items);
     }
   }

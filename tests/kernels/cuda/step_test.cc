@@ -165,13 +165,11 @@ TEST_P(CudaStepOfSharedChunks, TopBySharedLeaders) {
 
 INSTANTIATE_TEST_SUITE_P(, CudaStepOfSharedChunks, ::testing::Values(50, 1024, 3000));
 
-TEST_F(CudaStep, Foreknown) {
-  for (const Kind kind : {Kind::kRandom, Kind::kTurn}) {
-    Setting setting;
-    setting.selection = {kind, 0};
-    setting.size = 2;
-    run_all_shapes(setting);
-  }
+TEST_F(CudaStep, Random) {
+  Setting setting;
+  setting.selection = {Kind::kRandom, 0};
+  setting.size = 2;
+  run_all_shapes(setting);
 }
 
 TEST_F(CudaStep, Exact) {
@@ -220,7 +218,7 @@ TEST_F(CudaStep, EveryAlignment) {
 }
 
 TEST_F(CudaStep, ManyBlocks) {
-  for (const Kind kind : {Kind::kLargest, Kind::kExact, Kind::kRandom, Kind::kTurn}) {
+  for (const Kind kind : {Kind::kLargest, Kind::kExact, Kind::kRandom}) {
     Setting setting;
     setting.add(sized(3000000), 100);
     setting.add(sized(600), 1);
@@ -241,7 +239,7 @@ TEST_F(CudaStep, AllDense) {
 }
 
 TEST_F(CudaStep, ASumThatIsNotFiniteIsRefused) {
-  for (const Kind kind : {Kind::kLargest, Kind::kTop, Kind::kExact, Kind::kRandom, Kind::kTurn}) {
+  for (const Kind kind : {Kind::kLargest, Kind::kTop, Kind::kExact, Kind::kRandom}) {
     for (const DType dtype : kTypes) {
       Setting setting;
       setting.add(sized(50000), 20);
@@ -267,7 +265,7 @@ TEST_F(CudaStep, ASumThatIsNotFiniteIsRefused) {
 }
 
 TEST_F(CudaStep, WhatWasSentIsPutBack) {
-  for (const Kind kind : {Kind::kLargest, Kind::kTop, Kind::kExact, Kind::kRandom, Kind::kTurn}) {
+  for (const Kind kind : {Kind::kLargest, Kind::kTop, Kind::kExact, Kind::kRandom}) {
     Setting setting;
     setting.add(sized(40000), 20);
     setting.add(sized(100), 30);
@@ -327,9 +325,9 @@ TEST_F(CudaStep, DamagedOffsetsDoNoHarm) {
 }
 
 TEST_F(CudaStep, GraphsAreReplayed) {
-  for (const Kind kind : {Kind::kLargest, Kind::kTop, Kind::kExact, Kind::kRandom, Kind::kTurn}) {
+  for (const Kind kind : {Kind::kLargest, Kind::kTop, Kind::kExact, Kind::kRandom}) {
     for (const bool sharded : {false, true}) {
-      if (sharded && (kind == Kind::kExact || layout::Selection{kind}.foreknown())) continue;
+      if (sharded && (kind == Kind::kExact || kind == Kind::kRandom)) continue;
       Setting setting;
       setting.add(sized(50001), 50);
       setting.add(33, 1);

@@ -92,8 +92,7 @@ TEST_P(Grouped, AreLearners) {
 INSTANTIATE_TEST_SUITE_P(Methods, Grouped,
                          ::testing::Values("dense", "half", "half,values=bf16", "scalecom",
                                            "scalecom,beta=1,warmup=2", "scalecom,select=chunk:70",
-                                           "scalecom,select=random", "scalecom,select=turn",
-                                           "scalecom,check=conserve"));
+                                           "scalecom,select=random", "scalecom,check=conserve"));
 
 class GroupTraffic : public ::testing::TestWithParam<std::string> {};
 
@@ -125,8 +124,7 @@ TEST_P(GroupTraffic, EqualsTheFormula) {
 INSTANTIATE_TEST_SUITE_P(Methods, GroupTraffic,
                          ::testing::Values("dense", "half", "scalecom", "scalecom,values=bf16",
                                            "scalecom,warmup=2", "scalecom,select=random",
-                                           "scalecom,select=turn", "scalecom,leaders=sharded",
-                                           "scalecom,check=conserve"));
+                                           "scalecom,leaders=sharded", "scalecom,check=conserve"));
 
 std::int64_t memory_elements(World& world, int rank) {
   std::int64_t elements = 0;

@@ -90,7 +90,6 @@ INSTANTIATE_TEST_SUITE_P(
                                          "scalecom,rate=7,select=chunk:50,values=bf16,beta=0.3",
                                          "scalecom,rate=10,select=exact",
                                          "scalecom,rate=10,select=random,beta=0.1",
-                                         "scalecom,rate=10,select=turn,beta=0.1",
                                          "scalecom,rate=10,beta=0.1,groups=2",
                                          "weighted,rate=10,a=1,b=1", "topk,rate=10,warmup=3",
                                          "gtopk,rate=10", "powersgd,rank=2", "adacomp",

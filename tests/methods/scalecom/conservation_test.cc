@@ -23,8 +23,8 @@ TEST(Conservation, WholeNumbersAreNeverLost) {
   const layout::Layout layout = layout_of({{3000, 30}, {50, 100}, {1111, 7}});
   for (const std::string spec :
        {"scalecom,beta=1", "scalecom,beta=1,select=chunk:300", "scalecom,beta=1,select=exact",
-        "scalecom,beta=1,select=random", "scalecom,beta=1,select=turn",
-        "scalecom,beta=1,leaders=sharded", "scalecom,beta=1,leaders=sharded,select=chunk:64"}) {
+        "scalecom,beta=1,select=random", "scalecom,beta=1,leaders=sharded",
+        "scalecom,beta=1,leaders=sharded,select=chunk:64"}) {
     for (const int size : {1, 2, 4, 8}) {
       World world(size, spec);
       std::vector<double> in(static_cast<std::size_t>(layout.elements()), 0.0);
@@ -98,13 +98,14 @@ TEST_P(Books, BalanceThroughEverything) {
 
 INSTANTIATE_TEST_SUITE_P(
     EveryOption, Books,
-    ::testing::Values(
-        Case{"beta=1", 1}, Case{"beta=1", 3}, Case{"beta=0.1", 5}, Case{"beta=0.3,decay=0.98", 3},
-        Case{"beta=0.1,values=bf16", 3}, Case{"beta=0.1,values=fp16", 7},
-        Case{"beta=0.1,values=bf16,leaders=sharded", 5}, Case{"beta=0.05,select=chunk:50", 3},
-        Case{"beta=0.1,select=exact", 3}, Case{"beta=0.1,select=exact,values=fp16,decay=0.9", 4},
-        Case{"beta=0.1,select=random", 3}, Case{"beta=0.1,select=turn", 3},
-        Case{"beta=0.1,leaders=sharded", 7}, Case{"beta=0.1,leaders=sharded,select=chunk:30", 2}),
+    ::testing::Values(Case{"beta=1", 1}, Case{"beta=1", 3}, Case{"beta=0.1", 5},
+                      Case{"beta=0.3,decay=0.98", 3}, Case{"beta=0.1,values=bf16", 3},
+                      Case{"beta=0.1,values=fp16", 7},
+                      Case{"beta=0.1,values=bf16,leaders=sharded", 5},
+                      Case{"beta=0.05,select=chunk:50", 3}, Case{"beta=0.1,select=exact", 3},
+                      Case{"beta=0.1,select=exact,values=fp16,decay=0.9", 4},
+                      Case{"beta=0.1,select=random", 3}, Case{"beta=0.1,leaders=sharded", 7},
+                      Case{"beta=0.1,leaders=sharded,select=chunk:30", 2}),
     [](const auto& info) {
       std::string name = info.param.options + "_" + std::to_string(info.param.size);
       for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';

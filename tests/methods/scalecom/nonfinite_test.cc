@@ -25,7 +25,6 @@ const std::vector<std::string>& specs() {
                                                "scalecom,select=chunk:100",
                                                "scalecom,select=exact",
                                                "scalecom,select=random",
-                                               "scalecom,select=turn",
                                                "scalecom,leaders=sharded"};
   return all;
 }

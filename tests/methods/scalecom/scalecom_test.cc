@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 
 #include "scalecom/core/error.h"
@@ -98,8 +97,7 @@ TEST(ScaleCom, CompressionCommutesWithTheMean) {
   const layout::Layout layout = layout_of({{5000, 50}, {3000, 20}});
   for (const std::string spec :
        {"scalecom,beta=1", "scalecom,beta=1,select=chunk:500", "scalecom,beta=1,select=exact",
-        "scalecom,beta=1,select=random", "scalecom,beta=1,select=turn",
-        "scalecom,beta=1,leaders=sharded"}) {
+        "scalecom,beta=1,select=random", "scalecom,beta=1,leaders=sharded"}) {
     World world(4, spec);
     Gradients gradients = testing::integers(4, layout.elements(), 1000, random);
     const Gradients before = gradients;
@@ -167,30 +165,12 @@ TEST(ScaleCom, RandomSetsAreSharedEvenAndNew) {
   EXPECT_GT(first_positions.size(), 4U) << "a new draw each step";
 }
 
-// Of gradients of 1 and a filter of beta 1, an entry's whole wait comes out: 10 from the second
-// round on, at every step and in every chunk.
-TEST(ScaleCom, InTurnAllEntriesWaitAlike) {
-  const layout::Layout layout = layout_of({{1000, 10}});
-  World world(2, "scalecom,select=turn,beta=1");
-  for (int step = 0; step < 40; ++step) {
-    Gradients gradients(2, std::vector<float>(1000, 1.0F));
-    world.reduce(gradients, layout);
-    ASSERT_TRUE(same_bits(gradients[0], gradients[1]));
-    for (std::size_t chunk = 0; chunk < 100; ++chunk) {
-      const auto begin = gradients[0].begin() + static_cast<std::ptrdiff_t>(chunk * 10);
-      ASSERT_EQ(std::count(begin, begin + 10, 0.0F), 9);
-      ASSERT_EQ(std::accumulate(begin, begin + 10, 0.0F), std::min(10, step + 1));
-    }
-  }
-}
-
 // A rate may be larger than its tensor: then one value is sent.
 TEST(ScaleCom, AnyFiniteRateWorks) {
   for (const double rate : {33.0, 1e6, 0x1p32, 0x1p40, 0x1p60, 1e300}) {
     for (const std::string spec :
          {"scalecom,beta=1", "scalecom,beta=1,leaders=sharded", "scalecom,beta=1,select=chunk:7",
-          "scalecom,beta=1,select=exact", "scalecom,beta=1,select=random",
-          "scalecom,beta=1,select=turn"}) {
+          "scalecom,beta=1,select=exact", "scalecom,beta=1,select=random"}) {
       World world(3, spec);
       Gradients gradients(3, std::vector<float>(32, 1.0F));
       for (auto& one : gradients) one[5] = 3.0F;

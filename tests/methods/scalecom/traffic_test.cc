@@ -24,7 +24,6 @@ const char* const kSpecs[] = {
     "scalecom,select=chunk:70",
     "scalecom,select=exact",
     "scalecom,select=random",
-    "scalecom,select=turn",
     "scalecom,leaders=sharded",
     "scalecom,leaders=sharded,values=fp16",
     "scalecom,check=conserve",

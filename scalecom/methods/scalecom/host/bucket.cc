@@ -78,7 +78,7 @@ void HostBucket::on_begin() {
 }
 
 void HostBucket::first_pass() {
-  if (options_.select.foreknown()) draw_entries();
+  if (options_.select.kind == Kind::kRandom) draw_entries();
   bool finite = update_memories();
   name_entries();
   if (options_.sends_offsets()) {
@@ -95,19 +95,19 @@ void HostBucket::first_pass() {
 // Whether the first pass does all of a block: the leader's own, where the largest of each chunk is
 // wanted, and those whose entries are known beforehand. Then the gradient is 0 after it.
 bool HostBucket::one_pass(const Block& block) const {
-  return options_.select.foreknown() || (options_.select.kind == Kind::kLargest && block.led);
+  return options_.select.kind == Kind::kRandom ||
+         (options_.select.kind == Kind::kLargest && block.led);
 }
 
 // The same draw at every rank. A tensor's depends on its name, not on its bucket or division.
 void HostBucket::draw_entries() {
+  const std::uint64_t seed =
+      core::combine(static_cast<std::uint64_t>(options_.seed), static_cast<std::uint64_t>(step()));
   for_each(blocks(), [&](const Block& block) {
     const Shape::Part& part = shape_.parts[block.part];
     const auto [first, last] = block.chunks(part.cut);
-    const kernels::Draw draw =
-        kernels::draw_of(options_.select.kind, static_cast<std::uint64_t>(options_.seed), step(),
-                         core::hash(part.tensor));
-    kernels::select_drawn(draw, part.chunks_before, part.cut, first, last,
-                          taken(part.first_item).positions);
+    kernels::select_random(core::combine(seed, core::hash(part.tensor)), part.chunks_before,
+                           part.cut, first, last, taken(part.first_item).positions);
   });
 }
 
