@@ -138,6 +138,7 @@ void take_recipe(Options& options) {
   fill(asked.batch, base.batch);
   fill(asked.learning_rate, base.learning_rate);
   fill(asked.learning_rate_warmup, base.learning_rate_warmup);
+  fill(asked.weight_decay, base.weight_decay);
   asked.learners = options.learners.value_or(base.learners);
   asked.seed = options.seed.value_or(base.seed);
   asked.masked_momentum = options.momentum ? *options.momentum == "masked" : base.masked_momentum;
@@ -259,6 +260,8 @@ void add_options(CLI::App& command, Options& options) {
       "RATE");
   add("--lr-warmup", request.learning_rate_warmup,
       "The share of the steps in which the learning rate rises (by the task)", "SHARE");
+  add("--weight-decay", request.weight_decay,
+      "The pull of a weight towards 0, times it and the learning rate (by the task)", "RATE");
   add("--momentum", options.momentum,
       "SGD's: plain, or masked, which moves only the weights for which something was sent (plain)",
       "KIND");

@@ -29,6 +29,12 @@ void check_positive(const char* option, double value) {
       core::concat("[train] ", option, " ", value, " is out of range; give a number over 0"));
 }
 
+void check_weight_decay(const char* option, double value) {
+  if (value >= 0 && std::isfinite(value)) return;
+  throw core::UsageError(
+      core::concat("[train] ", option, " ", value, " is out of range; give a number from 0 on"));
+}
+
 void check_warmup(const char* option, double share) {
   if (share >= 0 && share < 1) return;
   throw core::UsageError(core::concat("[train] ", option, " ", share,
@@ -88,7 +94,8 @@ Config resolve(const Request& request) {
   config.optimizer = recipe.optimizer;
   config.momentum = recipe.momentum;
   config.masked_momentum = request.masked_momentum;
-  config.weight_decay = recipe.weight_decay;
+  config.weight_decay = request.weight_decay.value_or(recipe.weight_decay);
+  check_weight_decay("--weight-decay", config.weight_decay);
   check_optimizer(config);
   config.recipe = request.recipe;
   if (request.similarity_every) {
@@ -177,6 +184,7 @@ Config config_from_json(const nlohmann::ordered_json& json) {
   }
   check_positive("learning_rate", config.learning_rate);
   check_warmup("learning_rate_warmup", config.learning_rate_warmup);
+  check_weight_decay("weight_decay", config.weight_decay);
   return config;
 }
 

@@ -30,6 +30,7 @@ struct Request {
   std::optional<std::int64_t> batch;
   std::optional<double> learning_rate;
   std::optional<double> learning_rate_warmup;  ///< share of the steps
+  std::optional<double> weight_decay;
   bool masked_momentum = false;  ///< SGD moves only the weights for which something was sent
   std::string recipe;            ///< NAME@VERSION of that which it comes from; may be empty
   std::optional<std::int64_t> similarity_every;  ///< steps; nothing for never

@@ -73,6 +73,7 @@ def test_values_out_of_range(folder):
     expect_refused(run(*TRAIN, "--epochs", 1, "--steps", 1, *out), "--epochs", "--steps", "give one")
     expect_refused(run(*TRAIN, "--batch", 0, *out), "--batch 0")
     expect_refused(run(*TRAIN, "--lr", 0, *out), "--lr 0")
+    expect_refused(run(*TRAIN, "--weight-decay", -1, *out), "--weight-decay -1")
     expect_refused(run(*TRAIN, "--seed", -1, *out), "--seed")
     expect_refused(run(*TRAIN, "--threads", 0, *out), "--threads")
     expect_refused(run(*TRAIN, "--deadline", 0, *out), "--deadline")

@@ -42,10 +42,12 @@ def test_a_recipe_is_a_run_and_options_overrule_it(folder):
     assert config["learning_rate"] == 0.03 and config["learning_rate_warmup"] == 0.3
     assert config["masked_momentum"] is True and config["recipe"] == "mine@1"
     expect_ok(run("train", "--recipe", recipe, "--steps", 5, "--learners", 2, "--method", "dense", "--seed",
-                  3, "--momentum", "plain", "--lr", 0.5, "--out", folder / "b"))
+                  3, "--momentum", "plain", "--lr", 0.5, "--weight-decay", 0.01,
+                  "--out", folder / "b"))
     config = json.loads((folder / "b" / "config.json").read_text())
     assert (config["learners"], config["method"], config["seed"]) == (2, "dense", 3)
     assert config["learning_rate"] == 0.5 and config["masked_momentum"] is False
+    assert config["weight_decay"] == 0.01
     # The same as without a recipe.
     expect_ok(run("train", "--task", "synthetic", "--learners", 3, "--method", "scalecom,rate=20", "--batch",
                   8, "--lr", 0.03, "--lr-warmup", 0.3, "--momentum", "masked", "--seed", 7, "--steps", 5,

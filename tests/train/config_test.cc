@@ -158,7 +158,8 @@ TEST(ConfigTest, RefusesDamagedJson) {
       {"seed", -1},
       {"seed", 0.5},
       {"learning_rate_warmup", 1.0},
-      {"learning_rate_warmup", -0.1}};
+      {"learning_rate_warmup", -0.1},
+      {"weight_decay", -1e-4}};
   for (const auto& [key, value] : others) {
     damaged = whole;
     damaged[key] = value;

@@ -47,6 +47,8 @@ const std::vector<std::pair<std::string, Take>>& keys() {
        [](Recipe& r, const ordered_json& v) { r.request.learning_rate = v.get<double>(); }},
       {"learning_rate_warmup",
        [](Recipe& r, const ordered_json& v) { r.request.learning_rate_warmup = v.get<double>(); }},
+      {"weight_decay",
+       [](Recipe& r, const ordered_json& v) { r.request.weight_decay = v.get<double>(); }},
       {"momentum",
        [](Recipe& r, const ordered_json& v) {
          r.request.masked_momentum = is_masked(v.get<std::string>());

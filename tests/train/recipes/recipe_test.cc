@@ -26,6 +26,7 @@ ordered_json some_recipe() {
           {"batch", 7},
           {"learning_rate", 0.3},
           {"learning_rate_warmup", 0.25},
+          {"weight_decay", 0.002},
           {"momentum", "masked"},
           {"seeds", {4, 5}},
           {"baseline", "other"}};
@@ -45,6 +46,7 @@ TEST(RecipeTest, SaysAllOfARun) {
   EXPECT_EQ(config.batch, 7);
   EXPECT_EQ(config.learning_rate, 0.3);
   EXPECT_EQ(config.learning_rate_warmup, 0.25);
+  EXPECT_EQ(config.weight_decay, 0.002);
   EXPECT_TRUE(config.masked_momentum);
   EXPECT_EQ(config.recipe, "mine@3");
   EXPECT_EQ(config_from_json(to_json([&] {
