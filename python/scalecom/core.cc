@@ -77,11 +77,18 @@ at::Tensor copy_of(std::span<const float> values) {
   return copy;
 }
 
+methods::Method& settled(Ddp& ddp) {
+  return ddp.settled();
+}
+methods::Method& settled(Fsdp& fsdp) {
+  return fsdp.method();
+}
+
 /// Copies on the CPU, by the name of the parameter or of its part.
 template <typename Hooked>
 std::map<std::string, at::Tensor> memories(Hooked& hooked) {
   std::map<std::string, at::Tensor> copies;
-  for (const methods::NamedMemory& memory : hooked.method().memories()) {
+  for (const methods::NamedMemory& memory : settled(hooked).memories()) {
     copies.emplace(memory.name, copy_of(memory.values));
   }
   return copies;
@@ -171,7 +178,7 @@ void bind_ddp(py::module_& module) {
       .def(
           "save",
           [](Ddp& ddp, const std::string& folder) {
-            scalecom::state::save_method(folder, ddp.method(), ddp.communicator());
+            scalecom::state::save_method(folder, ddp.settled(), ddp.communicator());
           },
           Released())
       .def(

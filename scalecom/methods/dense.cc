@@ -7,6 +7,7 @@ namespace {
 
 class Dense final : public Method {
  public:
+  bool divides() const override { return true; }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t /*step*/) const override {
     comm::Counters cost;

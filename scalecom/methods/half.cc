@@ -19,6 +19,7 @@ class Half final : public Method {
  public:
   explicit Half(const core::OptionString& options) { table_of(&values_).read(options.settings); }
 
+  bool divides() const override { return true; }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t /*step*/) const override {
     return NarrowMean::cost(layout.elements(), size, rank);

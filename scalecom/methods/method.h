@@ -95,7 +95,7 @@ class Method {
   }
 
   /// Whether tensors may be divided among ranks, each part being a tensor of its own to the method.
-  virtual bool divides() const { return true; }
+  virtual bool divides() const { return false; }
   /// Elements of a slice that stay together where its tensor is divided among ranks.
   virtual std::int64_t granule(const layout::Slice& /*slice*/) const { return 1; }
 
@@ -131,6 +131,9 @@ class Method {
   /// is remembered follows; where it has become smaller, the scaler skipped that step, which is
   /// taken back first.
   void follow_scale(const float* scale, const core::Stream& stream = {});
+  /// The same between two steps, for who looks at the memories then, saves them or changes options.
+  /// The host waits for a GPU.
+  void settle_scale(const float* scale, const core::Stream& stream = {});
 
   /// Before a bucket of fp32 is brought, by who has worked on it already: where *mark, on the
   /// bucket's device, is not 0, it comes out NaN at every rank, as if a number in it were not

@@ -101,7 +101,8 @@ void Ddp::configure(const std::string& settings) {
   const auto changed = methods::make(method_->spec());
   changed->configure(settings);
   rates_.set_policy(methods::make(changed->spec())->rate_policy());
-  method_->configure(settings);
+  // Afterwards nothing can be taken back.
+  settled().configure(settings);
   layouts_.clear();
 }
 
@@ -133,6 +134,18 @@ void Ddp::follow_scale(at::Tensor scale) {
                                         c10::DeviceTypeName(device.type(), true), "\")"));
   }
   scale_ = std::move(scale);
+}
+
+methods::Method& Ddp::settled() {
+  if (!scale_.defined()) return *method_;
+  if (!stream_.device().is_cuda()) {
+    method_->settle_scale(scale_.const_data_ptr<float>());
+    return *method_;
+  }
+  wait_for_current(stream_);
+  const OnStream on_stream(stream_);
+  method_->settle_scale(scale_.const_data_ptr<float>(), stream_);
+  return *method_;
 }
 
 c10::intrusive_ptr<Future> Ddp::reduce(c10d::GradBucket& bucket) {

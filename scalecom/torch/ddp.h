@@ -54,6 +54,10 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   /// that step, which is then taken back over all its buckets.
   void follow_scale(at::Tensor scale);
 
+  /// The method with its memories in the scaler's units of now, and without a step that the scaler
+  /// has skipped: to be looked at, or saved.
+  methods::Method& settled();
+
   /// Other options of the method from now on, and other rates where they follow from them.
   /// UsageError for what the constructor would refuse, and for rates by FLOPs where it was given
   /// others; then nothing has changed.

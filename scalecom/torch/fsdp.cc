@@ -22,8 +22,9 @@ std::unique_ptr<methods::Method> make_method(const std::string& spec) {
   auto method = methods::make(spec);
   if (!method->divides()) {
     throw core::UsageError(core::concat("[fsdp] '", method->spec(),
-                                        "' selects over whole tensors, which FSDP2 divides; "
-                                        "allowed: select=chunk, chunk:C or random"));
+                                        "' works on whole tensors, which FSDP2 divides; allowed: "
+                                        "dense, half, and scalecom or weighted with select=chunk, "
+                                        "chunk:C or random"));
   }
   return method;
 }

@@ -331,7 +331,8 @@ def test_bad_input_is_named_on_every_rank(world, case: object, kind: type, words
     ("spec", "word"),
     [("scalecon", "allowed: dense"), ("scalecom,rate=0", "rate"),
      ("scalecom,rate=2000,rates=flops", "within [1, 1000]"),
-     ("scalecom,groups=2", "a node is a group"), ("scalecom,select=exact", "select=chunk")],
+     ("scalecom,groups=2", "a node is a group"), ("scalecom,select=exact", "select=chunk"), ("topk,rate=100", "whole tensors"),
+     ("powersgd", "whole tensors")],
 )
 def test_a_method_that_is_not(world, spec: str, word: str) -> None:
     for error in world(4).errors(_spec, spec):

@@ -1,9 +1,14 @@
-"""Training with a GradScaler: overflow does not reach the memory, which follows the scale."""
+"""Training with a GradScaler: overflow does not reach the memory, which follows the scale, also where it is
+saved or its options change."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable
+
 import pytest
 import torch
+import torch.distributed as dist
 from devices import DEVICE
 from models import batch, flat, network
 from torch import nn
@@ -29,8 +34,32 @@ def _spoil(ddp: DistributedDataParallel, parameter: str, when: list[bool]) -> No
     tensor.register_hook(hook)
 
 
-def _train(rank: int, _size: int, parameter: str, bad_rank: int, scaled: bool) -> torch.Tensor:
-    """The same training with a scaler, and without one where the steps are skipped by hand."""
+def _nothing(state: scalecom.State) -> None:
+    pass
+
+
+def _configure(state: scalecom.State) -> None:
+    state.configure("rate=10")
+
+
+def _save_and_load(state: scalecom.State) -> None:
+    with tempfile.TemporaryDirectory() as own:
+        folders = [own]
+        dist.broadcast_object_list(folders)
+        state.save(folders[0])
+        state.load(folders[0])
+        dist.barrier()
+
+
+def _state_dict(state: scalecom.State) -> None:
+    state.load_state_dict(state.state_dict())
+
+
+def _train(
+    rank: int, _size: int, parameter: str, bad_rank: int, scaled: bool, between: Callable = _nothing
+) -> torch.Tensor:
+    """The same training with a scaler, and without one where the steps are skipped by hand. `between` two
+    steps something is done that should change nothing."""
     ddp = DistributedDataParallel(network(), bucket_cap_mb=0.1)
     scaler = torch.amp.GradScaler(DEVICE.type, init_scale=1024.0, growth_interval=3) if scaled else None
     state = scalecom.register(ddp, "scalecom,rate=10,check=conserve", scaler=scaler)
@@ -46,6 +75,7 @@ def _train(rank: int, _size: int, parameter: str, bad_rank: int, scaled: bool) -
             scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()
+            between(state)
         else:
             loss.backward()
             if step in OVERFLOWS:
@@ -63,6 +93,14 @@ def test_skipped_steps_leave_no_trace(world, parameter: str, bad_rank: int) -> N
     plain = world(2).run(_train, parameter, bad_rank, False)
     assert torch.isfinite(scaled[0]).all()
     for result in [*scaled, *plain]:
+        assert torch.equal(result, plain[0])
+
+
+@pytest.mark.parametrize("between", [_configure, _save_and_load, _state_dict])
+def test_what_is_done_between_steps_changes_nothing(world, between: Callable) -> None:
+    disturbed = world(2).run(_train, "5.weight", 1, True, between)
+    plain = world(2).run(_train, "5.weight", 1, False)
+    for result in disturbed:
         assert torch.equal(result, plain[0])
 
 
