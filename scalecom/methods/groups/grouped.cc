@@ -121,13 +121,16 @@ class Grouped final : public Method {
                           std::int64_t step) const override;
   LevelTraffic level_traffic() const override;
   std::optional<Choice> choice(std::int64_t step) const override { return inner_->choice(step); }
-  void undo() override { inner_->undo(); }
+  void undo() override {
+    if (shared_last_step()) inner_->undo();
+  }
   void rescale(float factor) override { inner_->rescale(factor); }
   std::vector<NamedMemory> memories() const override { return inner_->memories(); }
   void restore(std::int64_t steps, Memories memories) override {
     inner_->restore(steps, std::move(memories));
     Method::restore(steps, {});
     plans_.clear();
+    shared_ = -1;
   }
   Replica replica(comm::Communicator& communicator) const override;
 
@@ -146,7 +149,11 @@ class Grouped final : public Method {
     for (auto& [key, plan] : plans_) plan.step = steps - 1;
   }
   void apply_scale(const LossScale& scale, const core::Stream& stream) override {
-    apply_scale_of(*inner_, scale, stream);
+    if (shared_last_step()) {
+      apply_scale_of(*inner_, scale, stream);
+    } else {
+      inner_->rescale(scale.read().factor);
+    }
   }
   std::string spec_text() const override {
     return core::concat(inner_->spec(), ",groups=", grouping_.text());
@@ -172,7 +179,10 @@ class Grouped final : public Method {
   }
   Plan& plan_of(const layout::Layout& layout, std::int64_t step, const core::Stream& stream);
   void forget_others(const layout::Layout& all, const layout::Layout& own);
-  std::exception_ptr reduce_share(const Division& division, std::span<float> own,
+  /// A step may bring tensors of which this member has no part; then the last of the inner method
+  /// is another one.
+  bool shared_last_step() const { return shared_ == steps() - 1; }
+  std::exception_ptr reduce_share(const Division& division, std::span<float> own, std::int64_t step,
                                   const core::Stream& stream);
   void share_refusal(const Division& division, std::span<float> whole,
                      const std::exception_ptr& mine, const core::Stream& stream);
@@ -183,6 +193,7 @@ class Grouped final : public Method {
   std::unique_ptr<comm::Communicator> inside_;
   std::unique_ptr<comm::Communicator> between_;
   std::map<std::uint64_t, Plan> plans_;  // by layout
+  std::int64_t shared_ = -1;             // the last step in which this member had a share
   FiniteFlag flag_;
 };
 
@@ -249,7 +260,7 @@ void Grouped::reduce_bucket(const core::Buffer& grad, const layout::Layout& layo
                 division.members(), stream);
   inside_->reduce_scatter(whole, stream);
 
-  const std::exception_ptr refusal = reduce_share(division, own, stream);
+  const std::exception_ptr refusal = reduce_share(division, own, step, stream);
 
   inside_->all_gather(std::as_bytes(own), std::as_writable_bytes(whole), stream);
   flag_.clear(stream);
@@ -261,11 +272,12 @@ void Grouped::reduce_bucket(const core::Buffer& grad, const layout::Layout& layo
 // This member's share, together with those who hold it in the other groups. Where they refuse it,
 // as they all do then, its mark becomes NaN, for the members of the group who hold others or none.
 std::exception_ptr Grouped::reduce_share(const Division& division, std::span<float> own,
-                                         const core::Stream& stream) {
+                                         std::int64_t step, const core::Stream& stream) {
   const layout::Layout& share = division.layout_of(inside_->rank());
   if (share.elements() == 0) return nullptr;
   const core::Buffer buffer{own.data(), share.elements(), core::DType::kFloat32, stream.device()};
   float* const mark = own.data() + division.slot() - 1;
+  shared_ = step;
   try {
     inner_->spoil_where(mark, buffer, stream);
     inner_->reduce(buffer, share, *between_, stream);

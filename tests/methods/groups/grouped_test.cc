@@ -435,5 +435,30 @@ TEST(Groups, MemoriesOfAnotherDivisionAreRefused) {
   }
 }
 
+// A member that had no part in the last step has nothing to take back of it.
+TEST(Grouped, UndoIsOfTheLastStepAlone) {
+  World world(4, "scalecom,beta=1,groups=2");
+  const layout::Layout most({{"conv", 0, 1017, 10, {9, 113}}});
+  const layout::Layout one({{"one", 0, 1, 1, {1}}});
+  std::mt19937 random(3);
+  Gradients gradients = testing::integers(4, 1017, 100, random);
+  Gradients small = testing::integers(4, 1, 100, random);
+  world.reduce(gradients, most);
+  world.reduce(small, one);
+  const auto before = memories_of(world, 0, 2);
+  world.reduce(small, one);  // comes again: a step of its own
+  for (int rank = 0; rank < 4; ++rank) world.method(rank).undo();
+  EXPECT_EQ(memories_of(world, 0, 2), before);
+  // A scale that falls has skipped the step of the one element; the memories follow it.
+  world.follow_scale(4);
+  world.reduce(small, one);
+  world.follow_scale(2);
+  auto halved = before;
+  for (auto& [name, values] : halved) {
+    for (float& value : values) value /= 2;
+  }
+  EXPECT_EQ(memories_of(world, 0, 2), halved);
+}
+
 }  // namespace
 }  // namespace scalecom::methods
