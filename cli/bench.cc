@@ -28,6 +28,11 @@ Example:
   scalecom bench step --elements 25600000 --rate 100 --json -
   scalecom bench step --device cuda --elements 355000000 --type bf16)";
 
+constexpr const char* kFooter = R"(
+Example:
+  scalecom bench step --elements 25600000 --rate 100
+  mpirun -n 4 -H host1,host2,host3,host4 scalecom bench reduce --methods dense,scalecom)";
+
 struct StepCommand {
   bench::StepPlan plan;
   std::string device = "cpu";
@@ -132,6 +137,7 @@ Command add_bench(CLI::App& program) {
       ->capture_default_str();
   command->json.add_to(*step);
   step->footer(kStepFooter);
+  group->footer(kFooter);
   const Command reduce = add_bench_reduce(*group);
   return {group,
           [command, reduce] { return reduce.app->parsed() ? reduce.run() : run_step(*command); }};

@@ -24,6 +24,8 @@ void JsonOutput::check() const {
   }
   try {
     const scalecom::state::NewFile attempt(path_);
+  } catch (const scalecom::core::UsageError& error) {
+    throw scalecom::core::UsageError(std::string(error.what()) + "; for standard output give -");
   } catch (const scalecom::core::IoError& error) {
     throw scalecom::core::UsageError(std::string(error.what()) + "; choose another --json");
   }

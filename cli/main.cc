@@ -35,6 +35,34 @@ int run(const cli::Command& command) {
   }
 }
 
+// What is wrong with a command line that could not be read: a word that is no command, one that is
+// no option, or what CLI11 has to say.
+int refuse(const CLI::App& program, const std::vector<std::string>& words,
+           const CLI::ParseError& error) {
+  const CLI::App* app = &program;
+  std::string name = program.get_name();
+  std::size_t depth = 0;
+  for (; !app->get_subcommands().empty(); ++depth) {
+    app = app->get_subcommands().front();
+    name += " " + app->get_name();
+  }
+  std::string message = error.what();
+  const auto commands = app->get_subcommands([](const CLI::App*) { return true; });
+  const std::vector<std::string> extras = program.remaining(true);
+  const auto option = std::find_if(extras.begin(), extras.end(),
+                                   [](const std::string& word) { return word.starts_with("-"); });
+  if (!commands.empty() && depth < words.size() && !words[depth].starts_with("-")) {
+    std::vector<std::string> names;
+    for (const CLI::App* one : commands) names.push_back(one->get_name());
+    return cli::report(name,
+                       scalecom::core::concat("'", words[depth], "' is not a command; there are ",
+                                              scalecom::core::join(names)),
+                       cli::kUsage);
+  }
+  if (option != extras.end()) message = scalecom::core::concat(*option, " is not an option");
+  return cli::report(name, message + "; see " + name + " --help", cli::kUsage);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -51,18 +79,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& wanted) {
     return program.exit(wanted);
   } catch (const CLI::ParseError& error) {
-    if (argc > 1 && argv[1][0] != '-' && program.get_subcommands().empty()) {
-      std::vector<std::string> names(commands.size());
-      std::transform(commands.begin(), commands.end(), names.begin(),
-                     [](const cli::Command& command) { return command.app->get_name(); });
-      return cli::report("scalecom",
-                         scalecom::core::concat("'", argv[1], "' is not a command; there are ",
-                                                scalecom::core::join(names)),
-                         cli::kUsage);
-    }
-    std::string name = "scalecom";
-    for (const CLI::App* app : program.get_subcommands()) name += " " + app->get_name();
-    return cli::report(name, std::string(error.what()) + "; see " + name + " --help", cli::kUsage);
+    return refuse(program, {argv + 1, argv + argc}, error);
   }
   for (const cli::Command& command : commands) {
     if (command.app->parsed()) return run(command);

@@ -14,6 +14,8 @@ def write(path: str | PathLike[str], text: str) -> None:
     stood at `path` is as it was, and nothing else is left.
     """
     target = os.fspath(path)
+    if os.path.exists(target) and not (os.path.isfile(target) or os.path.isdir(target)):
+        raise OSError(f"'{target}' is no plain file, and is not replaced by one")
     new = os.path.join(os.path.dirname(target), f".scalecom-{secrets.token_hex(8)}.tmp")
     # "x" neither follows a link nor opens what another has put there; the mode is that of any new file.
     file = open(new, "x", encoding="utf-8", errors="replace")

@@ -60,6 +60,16 @@ void write_all(int descriptor, std::span<const std::byte> bytes,
   }
 }
 
+// A rename would put a plain file in the place of a device or a pipe, or of a link to one such as
+// /dev/stdout, for everybody.
+void check_replaceable(const std::filesystem::path& target) {
+  struct stat found {};
+  if (::stat(target.c_str(), &found) != 0) return;
+  if (S_ISREG(found.st_mode) || S_ISDIR(found.st_mode)) return;
+  throw core::UsageError(
+      concat("[state] '", target.string(), "' is no plain file, and is not replaced by one"));
+}
+
 }  // namespace
 
 File::File(std::filesystem::path path, int descriptor)
@@ -111,6 +121,7 @@ void File::read(std::int64_t offset, std::span<std::byte> out) const {
 
 NewFile::NewFile(std::filesystem::path target)
     : target_(std::move(target)), temporary_([this] {
+        check_replaceable(target_);
         auto [path, descriptor] = create_fresh(target_);
         return File(std::move(path), descriptor);
       }()) {}

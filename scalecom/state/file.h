@@ -36,6 +36,7 @@ class File {
 /// `target` is as it was.
 class NewFile {
  public:
+  /// core::UsageError where a device or a pipe stands at `target`, or a link to one.
   explicit NewFile(std::filesystem::path target);
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;

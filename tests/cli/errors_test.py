@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import pathlib
 import shlex
 import struct
@@ -31,6 +32,16 @@ def test_bench_step(folder):
     expect_refused(run("bench", "step", "--json", folder), "is a folder")
 
 
+def test_json_replaces_no_pipe_or_device(folder):
+    """A rename would, and as root /dev/null would be a plain file from then on."""
+    pipe, link = folder / "pipe", folder / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for target in (pipe, link):
+        expect_refused(run("reproduce", "--list", "--json", target), "no plain file", "give -")
+    assert pipe.is_fifo() and link.is_symlink()
+
+
 def test_bench_reduce(folder):
     reduce = ("bench", "reduce", "--elements", 1000)
     expect_refused(run(*reduce, "--device", "gpu"), "'gpu'", "cuda")
@@ -51,7 +62,10 @@ def test_bench_step_on_a_terminal(folder):
 def test_no_or_unknown_command(folder):
     expect_refused(run(), "subcommand is required", "--help")
     expect_refused(run("trane"), "trane", "train")
-    expect_refused(run("train", "--bogus"), "--bogus", "scalecom train --help")
+    expect_refused(run("bench", "setp"), "scalecom bench", "'setp'", "step, reduce")
+    expect_refused(run("bench"), "subcommand is required", "scalecom bench --help")
+    expect_refused(run("train", "--bogus"), "--bogus is not an option", "scalecom train --help")
+    expect_refused(run("train", "--tsk", "x"), "--tsk is not an option; see")
 
 
 def test_missing_options(folder):

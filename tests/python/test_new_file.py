@@ -36,6 +36,16 @@ def test_the_mode_is_that_of_any_new_file(tmp_path: Path, mask: int) -> None:
     assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o666 & ~mask
 
 
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for target in (pipe, link):
+        with pytest.raises(OSError, match="no plain file"):
+            new_file.write(target, "{}")
+    assert pipe.is_fifo() and link.is_symlink() and len(list(tmp_path.iterdir())) == 2
+
+
 def test_links_are_replaced_and_not_followed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("as it was")
