@@ -84,7 +84,9 @@ TEST(Registry, RefusalsSayWhatIsAllowed) {
                                 "scalecom,nonfinite=ignore",
                                 "scalecom,check=all",
                                 "half,values=fp32",
-                                "dense,x=1"}) {
+                                "dense,x=1",
+                                "sketched_sgd,momentum=1",
+                                "sketched_sgd,momentum=0.99999999"}) {
     EXPECT_FALSE(refusal(bad).empty()) << bad;
   }
 }

@@ -107,6 +107,14 @@ class PlainSketchedSgd {
   std::vector<std::vector<float>> v;
 };
 
+// Positions are numbers of 32 bits over the whole bucket.
+TEST(SketchedSgd, ABucketOfTooManyElementsIsRefused) {
+  const auto method = make("sketched_sgd,rate=1000");
+  const layout::Layout large({{"a", 0, 3'000'000'000, 1000, {3'000'000, 1000}},
+                              {"b", 3'000'000'000, 3'000'000'000, 1000, {3'000'000, 1000}}});
+  EXPECT_THROW(static_cast<void>(method->cost(large, 2, 0, 0)), core::UsageError);
+}
+
 TEST(SketchedSgd, DoesWhatThePlainStatementDoes) {
   std::mt19937 random(1);
   const layout::Layout layout({{"a", 0, 1500, 20}, {"b", 1500, 900, 20}});
@@ -278,7 +286,8 @@ TEST(SketchedSgd, RefusesWhatItCannotDo) {
     }
     return "";
   };
-  EXPECT_NE(refusal("sketched_sgd,momentum=1").find("momentum of 1"), std::string::npos);
+  EXPECT_NE(refusal("sketched_sgd,momentum=1").find("momentum=<a number in [0, 0.9999]>"),
+            std::string::npos);
   for (const std::string bad :
        {"sketched_sgd,rate=0.5", "sketched_sgd,rows=0", "sketched_sgd,rows=64",
         "sketched_sgd,candidates=0", "sketched_sgd,momentum=0.99999999999",

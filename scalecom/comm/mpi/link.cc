@@ -121,10 +121,13 @@ std::shared_ptr<Link> Link::open(std::chrono::milliseconds deadline, int ranks) 
   std::shared_ptr<Link> link(new Link(work.comm, ranks));
 
   work.mine = {ranks, -ranks};
+  // Until it is done, the communicator must not be freed.
+  link->broken_ = true;
   wait_for([&] {
     return MPI_Iallreduce(work.mine.data(), work.all.data(), 2, MPI_INT64_T, MPI_MAX, work.comm,
                           &work.request);
   });
+  link->broken_ = false;
   if (work.all[0] != -work.all[1]) {
     // The analyzer knows MPI_Wait only.
     // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker)

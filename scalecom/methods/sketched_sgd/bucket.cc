@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "scalecom/core/error.h"
@@ -45,6 +46,11 @@ Sizes::Sizes(const layout::Layout& layout, const Options& options) {
     wanted += static_cast<double>(slice.length) / slice.rate;
   }
   if (elements == 0) return;
+  constexpr std::int64_t kMostElements = std::numeric_limits<std::uint32_t>::max();
+  if (elements > kMostElements) {
+    throw core::UsageError(core::concat("[sketched_sgd] a bucket has at most ", kMostElements,
+                                        " elements to compress, not ", elements));
+  }
   kept = std::clamp<std::int64_t>(std::llround(wanted), 1, elements);
   candidates = std::min(elements, kept * options.candidates);
   sketch.rows = options.rows;

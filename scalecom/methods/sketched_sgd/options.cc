@@ -4,6 +4,12 @@
 #include "scalecom/kernels/sketch.h"
 
 namespace scalecom::methods::sketched_sgd {
+namespace {
+
+// With 1 what is added would grow without bound.
+constexpr double kMostMomentum = 0.9999;
+
+}  // namespace
 
 core::OptionTable Options::table() {
   using Bound = core::OptionTable::Bound;
@@ -12,7 +18,7 @@ core::OptionTable Options::table() {
   table.integer("rows", &rows, 1, kernels::sketch::kMostRows);
   table.integer("columns", &columns, 0, kernels::sketch::kMostColumns);
   table.integer("candidates", &candidates, 1, 1 << 20);
-  table.number("momentum", &momentum, 0, Bound::kClosed, 1);
+  table.number("momentum", &momentum, 0, Bound::kClosed, kMostMomentum);
   table.integer("seed", &seed, 0);
   table.custom(
       "first", "dense | compressed",
@@ -28,11 +34,6 @@ core::OptionTable Options::table() {
 void Options::read(const core::OptionString& options) {
   Options changed = *this;
   changed.table().read(options.settings);
-  if (static_cast<float>(changed.momentum) >= 1.0F) {
-    throw core::UsageError(
-        "[sketched_sgd] a momentum of 1 never forgets: what it adds grows without bound; allowed: "
-        "a number in [0, 1)");
-  }
   changed.rates.rate = changed.rate;
   *this = changed;
 }
