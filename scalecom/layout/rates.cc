@@ -1,5 +1,6 @@
 #include "scalecom/layout/rates.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -97,6 +98,24 @@ const double* pattern_rate(const Tensor& tensor, const RatePolicy& policy) {
   return nullptr;
 }
 
+// A pattern for nothing is a misspelt one.
+void check_patterns(std::span<const Tensor> model, const RatePolicy& policy) {
+  constexpr std::size_t kShown = 5;
+  for (const auto& [pattern, rate] : policy.patterns) {
+    const auto is_named = [&pattern = pattern](const Tensor& one) {
+      return matches(pattern, one.name);
+    };
+    if (model.empty() || std::any_of(model.begin(), model.end(), is_named)) continue;
+    std::vector<std::string> names;
+    for (const Tensor& tensor : model.first(std::min(kShown, model.size()))) {
+      names.push_back(tensor.name);
+    }
+    if (model.size() > kShown) names.push_back("...");
+    throw UsageError(
+        concat("[rates] no tensor of the model is a '", pattern, "'; it has ", core::join(names)));
+  }
+}
+
 // A rate for every tensor, before those that are too short become dense.
 std::vector<double> wanted_rates(std::span<const Tensor> model, const RatePolicy& policy) {
   std::vector<double> rates(model.size(), kDense);
@@ -185,6 +204,7 @@ void RatePolicy::check() const {
 
 RatePlan::RatePlan(std::span<const Tensor> model, const RatePolicy& policy) {
   policy.check();
+  check_patterns(model, policy);
   const std::vector<double> wanted = wanted_rates(model, policy);
   for (std::size_t i = 0; i < model.size(); ++i) {
     const std::int64_t elements = model[i].elements();

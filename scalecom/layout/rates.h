@@ -41,8 +41,8 @@ struct RatePolicy {
 /// The rates of a whole model, from which the layouts of its buckets follow.
 class RatePlan {
  public:
-  /// UsageError for a name that stands twice, a negative size, a rate that is not allowed, or FLOPs
-  /// that are needed and unknown.
+  /// UsageError for a name that stands twice, a negative size, a rate that is not allowed, a
+  /// pattern that no name is of, or FLOPs that are needed and unknown.
   RatePlan(std::span<const Tensor> model, const RatePolicy& policy);
 
   /// The rate of a tensor of the model; UsageError for another name.

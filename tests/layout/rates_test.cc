@@ -126,11 +126,13 @@ TEST(Rates, PatternsNameTensors) {
 
 TEST(Rates, PatternsAreGlobs) {
   const auto matches = [](const std::string& pattern, const std::string& name) {
-    const std::vector<Tensor> model{{name, {100, 100}}};
+    const std::vector<Tensor> model{{name, {100, 100}}, {"other", {100, 100}}};
     RatePolicy made;
     made.kind = Kind::kPattern;
-    made.patterns = {{pattern, 10}};
-    return RatePlan(model, made).rate_of(name) == 10;
+    made.patterns = {{pattern, 10}, {"*", 5}};
+    const std::string none = refusal([&] { RatePlan(model, made); });
+    EXPECT_TRUE(none.empty() || has(none, "'" + pattern + "'")) << none;
+    return none.empty() && RatePlan(model, made).rate_of(name) == 10;
   };
   for (const char* pattern : {"abc", "*", "a*", "*c", "a*c", "?bc", "a?c", "???", "**", "*b*",
                               "a**c", "*?*", "abc*", "*abc"}) {
@@ -143,6 +145,14 @@ TEST(Rates, PatternsAreGlobs) {
   EXPECT_TRUE(matches("gr??e", "größe")) << "a character, not a byte";
   EXPECT_FALSE(matches("gr????e", "größe"));
   EXPECT_TRUE(matches("a:b*", "a:bc"));
+}
+
+TEST(Rates, APatternForNothingIsRefused) {
+  EXPECT_TRUE(has(refusal([] { RatePlan(kModel, policy("fc*:9;fcc*:400")); }),
+                  "no tensor of the model is a 'fcc*'; it has bn.weight, conv1.weight, "));
+  // One that comes too late is for something; of no model nothing can be said.
+  EXPECT_NO_THROW(RatePlan(kModel, policy("*:9;fc*:400")));
+  EXPECT_NO_THROW(RatePlan({}, policy("fc*:400")));
 }
 
 TEST(Rates, TextsReadBack) {
