@@ -47,14 +47,14 @@ struct Options {
   std::string methods = kMethods;
   int workers = 8;
   int groups = 1;
-  std::int64_t batch = 0;
+  std::optional<std::int64_t> batch;
   std::optional<double> tflops;
-  double efficiency = 1;
+  std::optional<double> efficiency;
   std::optional<double> step_ms;
   std::string bandwidth;
-  std::string latency = "0s";
+  std::string latency;
   std::string inside_bandwidth;
-  std::string inside_latency = "0s";
+  std::string inside_latency;
   std::string network;
   std::string collective = "direct";
   std::string bucket;
@@ -63,8 +63,8 @@ struct Options {
   double deviation = 0;
   bool no_overlap = false;
   bool measure = false;
-  std::string device = "cpu";
-  double deadline = kDeadlineSeconds;
+  std::optional<std::string> device;
+  std::optional<double> deadline;
   JsonOutput json;
 };
 
@@ -72,14 +72,41 @@ struct Options {
   throw core::UsageError(core::concat("[plan] ", option, " is missing; give ", allowed));
 }
 
+// Options that would go unheard: one that another rules out, or one without that which it is for.
+void check_together(const Options& options) {
+  const auto needs = [](bool given, const char* option, bool has, const char* needed) {
+    if (!given || has) return;
+    throw core::UsageError(
+        core::concat("[plan] ", option, " says something of ", needed, ", which is not given"));
+  };
+  if (options.tflops && options.step_ms) {
+    throw core::UsageError(
+        "[plan] --tflops and --step-ms both say how long computing takes: give one");
+  }
+  needs(options.efficiency.has_value(), "--efficiency", options.tflops.has_value(), "--tflops");
+  needs(!options.latency.empty(), "--latency", !options.bandwidth.empty(), "--bandwidth");
+  needs(!options.inside_bandwidth.empty(), "--inside-bandwidth", options.groups != 1, "--groups");
+  needs(!options.inside_latency.empty(), "--inside-latency", options.groups != 1, "--groups");
+  needs(options.device.has_value(), "--device", options.measure, "--measure");
+  needs(options.deadline.has_value(), "--deadline", options.measure, "--measure");
+}
+
 struct Measured {
   std::vector<plan::HopTime> hops;
   plan::Link link;
 };
 
+auto deadline_of(const Options& options) {
+  return cli::deadline_of(options.deadline.value_or(kDeadlineSeconds));
+}
+
+double latency_of(const std::string& text, const char* option) {
+  return text.empty() ? 0 : plan::parse_seconds(text, option);
+}
+
 // Over MPI's processes or torchrun's and, on GPUs, over NCCL between them.
 Measured measure(const Options& options, train::Processes& processes) {
-  DeviceRanks world(processes, options.device, deadline_of(options.deadline));
+  DeviceRanks world(processes, options.device.value_or("cpu"), deadline_of(options));
   Progress progress;
   Measured measured;
   measured.hops = plan::measure_hops(world.ranks(), plan::hop_sizes(processes.size()),
@@ -128,7 +155,7 @@ plan::Link between_of(const Options& options, const std::optional<Measured>& mea
   }
   plan::Link link;
   link.bandwidth = plan::parse_bandwidth(options.bandwidth, "--bandwidth");
-  link.latency = plan::parse_seconds(options.latency, "--latency");
+  link.latency = latency_of(options.latency, "--latency");
   return link;
 }
 
@@ -144,7 +171,7 @@ plan::Network network_of(const Options& options, const std::optional<Measured>& 
     }
     network.inside.bandwidth =
         plan::parse_bandwidth(options.inside_bandwidth, "--inside-bandwidth");
-    network.inside.latency = plan::parse_seconds(options.inside_latency, "--inside-latency");
+    network.inside.latency = latency_of(options.inside_latency, "--inside-latency");
   }
   return network;
 }
@@ -154,12 +181,13 @@ double flops_of(const Options& options) {
   if (!(*options.tflops > 0)) {
     throw core::UsageError(core::concat("[plan] --tflops ", *options.tflops, " is not over 0"));
   }
-  if (!(options.efficiency > 0) || options.efficiency > 1) {
-    throw core::UsageError(core::concat("[plan] --efficiency ", options.efficiency,
+  const double efficiency = options.efficiency.value_or(1);
+  if (!(efficiency > 0) || efficiency > 1) {
+    throw core::UsageError(core::concat("[plan] --efficiency ", efficiency,
                                         " is not in (0, 1]: it is the share of --tflops that is "
                                         "reached"));
   }
-  return *options.tflops * options.efficiency * kTera;
+  return *options.tflops * efficiency * kTera;
 }
 
 plan::Setting setting_of(const Options& options, const std::optional<Measured>& measured) {
@@ -177,9 +205,7 @@ plan::Setting setting_of(const Options& options, const std::optional<Measured>& 
     }
     setting.step_seconds = *options.step_ms / 1e3;
   }
-  setting.batch = options.batch != 0 ? options.batch
-                  : known            ? setting.model.measured_batch
-                                     : kUsualBatch;
+  setting.batch = options.batch.value_or(known ? setting.model.measured_batch : kUsualBatch);
   if (!options.bucket.empty()) setting.bucket_bytes = plan::parse_bytes(options.bucket, "--bucket");
   setting.overlaps = !options.no_overlap;
   setting.deviation = options.deviation;
@@ -221,6 +247,7 @@ void check_before_measuring(const Options& options) {
 
 int run(Options& options) {
   options.json.check();
+  check_together(options);
   if (options.model.empty() && !options.measure) {
     missing("--model", core::concat(core::join(plan::built_in_models()), ", or a .json file"));
   }
@@ -230,7 +257,7 @@ int run(Options& options) {
   std::string text;
   std::optional<Measured> measured;
   if (options.measure) {
-    const auto processes = meet("scalecom plan", deadline_of(options.deadline));
+    const auto processes = meet("scalecom plan", deadline_of(options));
     try {
       check_before_measuring(options);
     } catch (const core::UsageError&) {

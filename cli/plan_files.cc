@@ -80,7 +80,9 @@ std::vector<plan::KernelTime> of_reduce(const ordered_json& figures, const std::
 }  // namespace
 
 plan::Model plan_model(const std::string& name) {
-  return is_file(name) ? plan::read_model(name) : plan::built_in_model(name);
+  if (!is_file(name)) return plan::built_in_model(name);
+  if (!std::ifstream(name)) refuse(name, "cannot be read");
+  return plan::read_model(name);
 }
 
 plan::Kernels plan_kernels(const std::string& names) {

@@ -74,15 +74,20 @@ std::string pays_text(double below) {
   return text.substr(0, text.find(" ("));
 }
 
-std::string heading(const plan::Setting& setting) {
+// What stands in the tables, because it is swept, is not said here.
+std::string heading(const plan::Setting& setting, const std::string& swept) {
   const plan::Network& network = setting.network;
-  std::string text =
-      fmt::format("{}: {:.1f}M parameters; {} workers with batches of {} ({} each)\n",
-                  setting.model.name, static_cast<double>(setting.model.elements()) / 1e6,
-                  network.workers, setting.batch, setting.model.sample);
+  const std::string workers = swept == "workers"     ? "workers"
+                              : network.workers == 1 ? "1 worker"
+                                                     : fmt::format("{} workers", network.workers);
+  const std::string batch = swept == "batch" ? "" : fmt::format(" of {}", setting.batch);
+  std::string text = fmt::format(
+      "{}: {:.1f}M parameters; {} with batches{} ({} each)\n", setting.model.name,
+      static_cast<double>(setting.model.elements()) / 1e6, workers, batch, setting.model.sample);
   text += fmt::format(
-      "{} and {:.3g} ms between {}, {} collectives{}",
-      plan::bandwidth_text(network.between.bandwidth), kMilli * network.between.latency,
+      "{}{:.3g} ms between {}, {} collectives{}",
+      swept == "bandwidth" ? "" : plan::bandwidth_text(network.between.bandwidth) + " and ",
+      kMilli * network.between.latency,
       network.per_node > 1 ? fmt::format("nodes of {}", network.per_node) : std::string("workers"),
       plan::to_string(network.algorithm), setting.overlaps ? "" : ", nothing overlaps");
   if (network.per_node > 1) {
@@ -158,7 +163,7 @@ ordered_json to_json(const std::vector<PlannedPoint>& points, const std::optiona
 }
 
 std::string to_text(const std::vector<PlannedPoint>& points, const std::optional<Sweep>& sweep) {
-  std::string text = heading(points.front().setting);
+  std::string text = heading(points.front().setting, sweep ? sweep->figure() : "");
   if (!sweep) {
     text += one_table(points.front());
   } else {

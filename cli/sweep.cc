@@ -50,8 +50,13 @@ Sweep::Sweep(const std::string& text) {
   if (dots == std::string::npos) {
     for (const std::string& piece : core::split(range, ',')) values_.push_back(read(piece));
   } else {
+    const double first = read(range.substr(0, dots));
     const double last = read(range.substr(dots + 2));
-    for (double value = read(range.substr(0, dots)); value < last; value *= 2) {
+    if (first > last) {
+      throw core::UsageError(
+          core::concat("[plan] --sweep ", text, " goes down; write the smaller figure first"));
+    }
+    for (double value = first; value < last; value *= 2) {
       values_.push_back(value);
     }
     values_.push_back(last);

@@ -77,7 +77,10 @@ def test_sweeps(folder):
     assert [r["batch"] for r in planned(*RESNET, "--methods", "dense", "--sweep", "batch=8,32")["rows"]] == [8, 32]
     bandwidths = planned(*RESNET, "--methods", "dense", "--sweep", "bandwidth=1Gbit/s..5Gbit/s")["rows"]
     assert [row["bandwidth"] * 8 / 1e9 for row in bandwidths] == [1, 2, 4, 5]
-    assert "speed-up; workers" in expect_ok(run(*RESNET, "--sweep", "workers=8..16")).stdout
+    swept = expect_ok(run(*RESNET, "--sweep", "workers=8..16")).stdout
+    assert "speed-up; workers" in swept
+    assert "; workers with batches of 8" in swept, "a heading says nothing of what is swept"
+    assert "; 1 worker with" in expect_ok(run(*changed(workers=1))).stdout
 
 
 def test_internet_scale(folder):
@@ -195,9 +198,16 @@ def test_mistakes(folder):
     refused("--tflops 0", tflops=0)
     refused("--tflops -1", more=(), tflops=-1)
     refused("--efficiency 2", efficiency=2)
-    refused("--step-ms 0", step_ms=0)
+    refused("--step-ms 0", tflops=None, step_ms=0)
+    refused("--tflops and --step-ms", "give one", step_ms=85)
+    refused("--efficiency", "--tflops", tflops=None, step_ms=85, efficiency=0.5)
+    refused("--inside-bandwidth", "--groups", inside_bandwidth="1GB/s")
+    refused("--inside-latency", "--groups", inside_latency="1us")
+    refused("--device", "--measure", device="cuda")
+    refused("--deadline", "--measure", deadline=3)
     refused("0 workers", workers=0)
     refused("batch", "-1", batch=-1)
+    refused("batch", "0", batch=0)
     refused("divide", "groups of 7", groups=7, inside_bandwidth="1GB/s")
     refused("--inside-bandwidth", groups=8)
     refused("'0'", bucket="0")
@@ -207,6 +217,8 @@ def test_mistakes(folder):
     for sweep in ("workers", "colour=1..2", "workers=0..8", "workers=a..b", "workers=8..", "bandwidth=1..2",
                   "batch=1.5"):
         refused("--sweep", sweep=sweep)
+    refused("workers=8..4 goes down", sweep="workers=8..4")
+    refused("--sweep", "goes down", sweep="bandwidth=100Gbit/s..1Gbit/s")
     refused("x.json", "--json", json=folder / "none" / "x.json")
 
 
