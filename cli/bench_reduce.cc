@@ -29,7 +29,9 @@ Whole reductions over the processes of mpirun or torchrun, or of this one alone,
 not timed; and the same work by each process for itself, all at once. `scalecom plan --kernels FILE`
 takes the --json as what compressing costs on this machine: by one rank for itself or, with --ranks,
 by so many threads, whose work may grow with their number while nothing crosses a network. On GPUs,
-one a process, NCCL lies between the ranks, and times are those of the device's own clock.
+one a process, NCCL lies between the ranks, and times are those of the device's own clock. The
+gradient is one of matrices of 1000 x 1000, the first of which travels dense as a model's first layer
+does: first=compressed compresses it too.
 
 Example:
   scalecom bench reduce --methods dense,scalecom,topk --elements 25000000 --json kernels.json

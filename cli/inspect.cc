@@ -169,7 +169,12 @@ ordered_json inspect(const fs::path& path) {
                                         " does not exist; give a run's folder or a memory file"));
   }
   if (fs::exists(path / "config.json")) return inspect_run(path);
-  return inspect_memory(fs::exists(path / "memories") ? path / "memories" : path);
+  try {
+    return inspect_memory(fs::exists(path / "memories") ? path / "memories" : path);
+  } catch (const core::UsageError& error) {
+    throw core::UsageError(
+        core::concat(error.what(), "; give a run's folder, a checkpoint's or a memory file"));
+  }
 }
 
 int run(const Options& options) {

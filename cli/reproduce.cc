@@ -255,13 +255,18 @@ std::optional<recipes::Outcome> outcome(const Run& run, const std::optional<fs::
   return outcome;
 }
 
-void print_list() {
-  std::vector<std::vector<std::string>> rows;
-  for (const std::string& name : recipes::names())
-    rows.push_back({name, recipes::find(name).about});
+void list(const JsonOutput& output) {
+  std::vector<recipes::Recipe> all;
   std::size_t width = 0;
-  for (const auto& row : rows) width = std::max(width, row[0].size());
-  for (const auto& row : rows) fmt::print("{:<{}}  {}\n", row[0], width, row[1]);
+  ordered_json json = ordered_json::array();
+  for (const std::string& name : recipes::names()) {
+    all.push_back(recipes::find(name));
+    width = std::max(width, name.size());
+    json.push_back({{"name", name}, {"version", all.back().version}, {"about", all.back().about}});
+  }
+  output.write({{"recipes", json}});
+  if (output.takes_stdout()) return;
+  for (const auto& recipe : all) fmt::print("{:<{}}  {}\n", recipe.name, width, recipe.about);
 }
 
 /// Writes and shows the table of all that is complete.
@@ -314,7 +319,8 @@ void check(Options& options) {
 
 int run(Options& options) {
   if (options.list) {
-    print_list();
+    options.json.check();
+    list(options.json);
     return 0;
   }
   check(options);

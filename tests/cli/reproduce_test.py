@@ -31,6 +31,9 @@ def test_there_is_a_list(folder):
     assert names == sorted(names) and len(names) > 40
     for name in ("cifar10-resnet34-32x", "cifar10-resnet18-32x-random", "multi30k-64x-rate115", "fsdd-4x"):
         assert name in names, name
+    table = json.loads(expect_ok(run("reproduce", "--list", "--json", "-")).stdout)["recipes"]
+    assert [row["name"] for row in table] == names
+    assert all(row["version"] >= 1 and row["about"] for row in table)
 
 
 def test_a_recipe_is_a_run_and_options_overrule_it(folder):

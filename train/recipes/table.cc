@@ -117,6 +117,10 @@ bool is_over_sentences(const ordered_json& row) {
   return !row["difference"].is_null() && row["difference"]["interval_over"] == kOverSentences;
 }
 
+bool is_of_errors(const ordered_json& row) {
+  return row["metric"].get<std::string>().find("error") != std::string::npos;
+}
+
 }  // namespace
 
 std::optional<Difference> difference(const std::vector<Outcome>& runs,
@@ -173,6 +177,9 @@ std::string table_markdown(const ordered_json& table) {
     text +=
         "\nIn brackets: the 95% interval over the sentences of the test set, for one seed; what "
         "another seed would give is not in it.\n";
+  }
+  if (std::any_of(table.begin(), table.end(), is_of_errors)) {
+    text += "\nOf error rates less is better: a difference with a minus is a gain.\n";
   }
   return text;
 }

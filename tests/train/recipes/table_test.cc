@@ -105,6 +105,14 @@ TEST(TableTest, ARateBetweenGroupsIsSaidToBeThat) {
   expect_shown(text, "| 50.0x between groups | - |\n");
 }
 
+TEST(TableTest, OfErrorsLessIsBetter) {
+  const auto text_of = [](const std::string& metric) {
+    return table_markdown(table_json({{recipe("d", "dense"), metric, outcomes({3})}}));
+  };
+  expect_shown(text_of("word error rate (%)"), "less is better");
+  EXPECT_EQ(text_of("BLEU").find("less is better"), std::string::npos);
+}
+
 TEST(TableTest, RowsThatHaveRunsAreShown) {
   const Recipe dense = recipe("d", "dense");
   Recipe sparse = recipe("s", "scalecom,rate=9", "d");
