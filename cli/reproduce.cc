@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <malloc.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -11,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "bench/process_memory.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
@@ -145,6 +147,9 @@ bool carry_out(const Run& run, const Options& options, train::Processes& process
   train::Place place = options.place;
   place.out = run.folder;
   if (run.is_begun()) place.resume = run.folder;
+  // A run's peak is not that of the runs before it.
+  malloc_trim(0);
+  bench::reset_peak();
   Watcher watcher(fmt::format("{} seed {}", run.recipe.name, run.seed));
   const train::Ending ending = train::train(request, place, processes, stop, watcher);
   watcher.end();

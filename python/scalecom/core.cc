@@ -196,8 +196,8 @@ void bind_fsdp(py::module_& module) {
       .def("rates", [](Fsdp& fsdp) { return fsdp.rates().rates(); })
       .def(
           "save",
-          [](Fsdp& fsdp, const std::string& folder, int rank, int world) {
-            fsdp.save(folder, rank, world);
+          [](Fsdp& fsdp, const std::string& folder, int rank, int world, std::int64_t number) {
+            fsdp.save(folder, rank, world, number);
           },
           Released())
       .def("load", &load_fsdp, Released());
@@ -209,6 +209,8 @@ PYBIND11_MODULE(_core, module) {
   bind_errors(module);
   module.def("has_cuda", &scalecom::torch::has_cuda);
   module.def("methods", &methods::names);
+  module.def("next_number",
+             [](const std::string& folder) { return scalecom::state::next_number(folder); });
   module.def("options", &methods::describe);
   module.def("check", [](const std::string& spec) { methods::make(spec); });
   module.def("groups_of", &methods::groups_of);

@@ -20,7 +20,7 @@ from scalecom.ddp import State
 from scalecom.groups import can_end_groups_of, same_ranks
 from scalecom.flops import count_on_first_forward
 from scalecom.shards import Shards
-from scalecom.together import check_same, together
+from scalecom.together import check_same, largest, together
 
 _log = logging.getLogger("scalecom")
 T = TypeVar("T")
@@ -195,7 +195,10 @@ class FsdpState(State):
         rank calls it."""
         ranks = self._shards.size
         rank, world = self.node * ranks + self._shards.rank, self.nodes * ranks
-        self._together(lambda: self._core.save(fspath(folder), rank, world))
+        # Larger than that of every save there, so that a save which is cut short is mixed with none.
+        seen = self._together(lambda: _core.next_number(fspath(folder)))
+        number = largest(seen, peers=self._group, node=self._shards.group)
+        self._together(lambda: self._core.save(fspath(folder), rank, world, number))
 
     def load(self, folder: str | PathLike[str]) -> None:
         """Reads such a folder, of any number of nodes and any size of shards; every rank calls it.

@@ -36,6 +36,11 @@ def check_same(
     )
 
 
+def largest(number: int, peers: dist.ProcessGroup, node: dist.ProcessGroup) -> int:
+    """Of all ranks' numbers, the same on every rank."""
+    return max(one for column in _grid(number, peers, node) for one in column)
+
+
 def together(action: Callable[[], T], peers: dist.ProcessGroup, node: dist.ProcessGroup) -> T:
     """Runs `action` on every rank and returns what it gave when it has worked on all of them. Where it
     failed anywhere, every rank raises."""

@@ -191,6 +191,10 @@ class Method {
   /// What follow_scale() found. Here the host waits for it; a method may do without.
   virtual void apply_scale(const LossScale& scale, const core::Stream& stream);
   /// The same of a method that this one is made of.
+  static void prepare_bucket_of(Method& method, const layout::Layout& layout, std::int64_t step,
+                                const core::Stream& stream) {
+    method.prepare_bucket(layout, step, stream);
+  }
   static void apply_scale_of(Method& method, const LossScale& scale, const core::Stream& stream) {
     method.apply_scale(scale, stream);
   }

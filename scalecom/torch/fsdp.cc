@@ -120,9 +120,10 @@ void Fsdp::configure(const std::string& settings) {
   for (Module& module : modules_) module.laid_out = false;
 }
 
-void Fsdp::save(const std::filesystem::path& folder, int rank, int world) const {
+void Fsdp::save(const std::filesystem::path& folder, int rank, int world,
+                std::int64_t number) const {
   state::save_method(folder, *method_, rank, world, {communicator_->rank(), communicator_->size()},
-                     method_->steps());
+                     number);
 }
 
 // A set gives whole tensors, of which this rank keeps its shards.

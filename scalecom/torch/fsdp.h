@@ -52,7 +52,7 @@ class Fsdp {
 
   /// This rank's file of a set of `world` that belongs to all ranks of all nodes; see
   /// state/memory_file.h.
-  void save(const std::filesystem::path& folder, int rank, int world) const;
+  void save(const std::filesystem::path& folder, int rank, int world, std::int64_t number) const;
   /// What such a set, of any number of nodes and shards, has for this rank: to be restored once
   /// every rank has read its own.
   struct Loaded {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from sharded import is_compressed, network, registered, steps, weights, whole
 from torch.distributed.checkpoint.state_dict import set_model_state_dict
@@ -115,6 +117,24 @@ def _rates(rank: int, _size: int, folder: str, way: str) -> list[float]:
 def test_the_effective_rate_is_of_this_process(world, tmp_path: Path, way: str) -> None:
     for first, resumed in world(4).run(_rates, str(tmp_path), way):
         assert resumed == pytest.approx(first, rel=0.15)
+
+
+def _names_of_two_saves(rank: int, _size: int, folder: str) -> list[list[str]]:
+    model, state = registered(METHOD, 2, 2)
+    steps(model, rank, range(2))
+    names = []
+    for _ in range(2):
+        state.save(folder)
+        dist.barrier()
+        names.append(sorted(os.listdir(folder)))
+        dist.barrier()
+    return names
+
+
+def test_saves_of_one_step_are_told_apart(world, tmp_path: Path) -> None:
+    """So that one which is cut short is not mixed with the one before it."""
+    first, second = world(4).run(_names_of_two_saves, str(tmp_path / "memories"))[0]
+    assert len(first) == len(second) == 4 and not set(first) & set(second)
 
 
 DAMAGES = {

@@ -237,7 +237,10 @@ void Grouped::forget_others(const layout::Layout& all, const layout::Layout& own
 
 void Grouped::prepare_bucket(const layout::Layout& layout, std::int64_t step,
                              const core::Stream& stream) {
-  plan_of(layout, step, stream);
+  const Plan& plan = plan_of(layout, step, stream);
+  // Here, where all ranks hear of a lack of room, and not when members wait for a share.
+  const layout::Layout& share = plan.division.layout_of(inside_->rank());
+  if (share.elements() > 0) prepare_bucket_of(*inner_, share, step, stream);
 }
 
 void Grouped::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,

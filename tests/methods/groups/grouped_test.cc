@@ -435,6 +435,30 @@ TEST(Groups, MemoriesOfAnotherDivisionAreRefused) {
   }
 }
 
+// What one member cannot begin, as its memory is of another tensor, no rank begins: none waits.
+TEST(Grouped, EveryRankHearsWhatOneCannotBegin) {
+  const layout::Layout layout({{"conv", 0, 1017, 10, {9, 113}}});
+  std::mt19937 random(3);
+  Gradients gradients = testing::integers(4, 1017, 100, random);
+  World whole(4, "scalecom,groups=2");
+  whole.reduce(gradients, layout);
+  const std::string share = whole.method(1).memories().front().name;
+  World world(4, "scalecom,groups=2");
+  Memories wrong;
+  wrong.emplace(share, core::AlignedArray<float>(3));
+  world.method(1).restore(0, std::move(wrong));
+  std::vector<std::string> told(4);
+  world.run([&](int rank) {
+    auto& gradient = gradients[static_cast<std::size_t>(rank)];
+    try {
+      world.reduce_at(rank, {gradient.data(), 1017}, layout);
+    } catch (const core::UsageError& error) {
+      told[static_cast<std::size_t>(rank)] = error.what();
+    }
+  });
+  for (const std::string& one : told) EXPECT_NE(one.find("conv"), std::string::npos) << one;
+}
+
 // A member that had no part in the last step has nothing to take back of it.
 TEST(Grouped, UndoIsOfTheLastStepAlone) {
   World world(4, "scalecom,beta=1,groups=2");
