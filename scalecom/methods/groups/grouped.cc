@@ -147,6 +147,7 @@ class Grouped final : public Method {
   void after_replays(std::int64_t steps) override {
     inner_->replayed(steps);
     for (auto& [key, plan] : plans_) plan.step = steps - 1;
+    if (shared_ >= 0) shared_ = steps - 1;
   }
   void apply_scale(const LossScale& scale, const core::Stream& stream) override {
     if (shared_last_step()) {

@@ -459,6 +459,25 @@ TEST(Grouped, EveryRankHearsWhatOneCannotBegin) {
   for (const std::string& one : told) EXPECT_NE(one.find("conv"), std::string::npos) << one;
 }
 
+// The steps of a replayed graph are the members' too.
+TEST(Grouped, AReplayedStepIsTakenBack) {
+  const layout::Layout layout({{"conv", 0, 1017, 10, {9, 113}}});
+  const auto undone = [&](int replays) {
+    World world(4, "scalecom,beta=1,groups=2");
+    std::mt19937 random(3);
+    Gradients gradients = testing::integers(4, 1017, 100, random);
+    world.reduce(gradients, layout);
+    const auto sent = memories_of(world, 0, 2);
+    for (int rank = 0; rank < 4; ++rank) {
+      if (replays > 0) world.method(rank).replayed(1 + replays);
+      world.method(rank).undo();
+    }
+    EXPECT_NE(memories_of(world, 0, 2), sent);
+    return memories_of(world, 0, 2);
+  };
+  EXPECT_EQ(undone(4), undone(0));
+}
+
 // A member that had no part in the last step has nothing to take back of it.
 TEST(Grouped, UndoIsOfTheLastStepAlone) {
   World world(4, "scalecom,beta=1,groups=2");
