@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scalecom/core/text.h"
-#include "train/models/ctc_loss.h"
+#include "train/models/layers/ctc_loss.h"
 #include "train/models/sequence_pass.h"
 
 namespace train::models {
@@ -37,12 +37,12 @@ class Recogniser final : public SequenceModel {
   }
 
   Numbers loss(const Pass& pass) const override {
-    return {ctc_loss(logits(pass), labels(pass)).mean()};
+    return {layers::ctc_loss(logits(pass), labels(pass)).mean()};
   }
 
   Numbers score(const Pass& pass) const override {
     const at::Tensor out = logits(pass);
-    const at::Tensor losses = ctc_loss(out, labels(pass));
+    const at::Tensor losses = layers::ctc_loss(out, labels(pass));
     return {at::cat({losses.unsqueeze(1), at::log_softmax(out, 2).flatten(1)}, 1)};
   }
 

@@ -8,13 +8,15 @@
 
 #include "scalecom/core/text.h"
 #include "train/decoding/beam.h"
-#include "train/models/dropout.h"
+#include "train/models/layers/dropout.h"
+#include "train/models/layers/token_table.h"
 #include "train/models/sequence_pass.h"
 
 namespace train::models {
 namespace {
 
 namespace core = scalecom::core;
+using layers::Dropout;
 
 constexpr double kHidden = -1e9;  // what is added for a place that may not be looked at
 constexpr double kEpsilon = 1e-5;
@@ -27,7 +29,7 @@ class Walk {
 
   at::Tensor linear(const at::Tensor& x) {
     next_ += 2;
-    return at::matmul(x, next_[-2]) + next_[-1];
+    return at::addmm(next_[-1], x.flatten(0, 1), next_[-2]).unflatten(0, {x.size(0), x.size(1)});
   }
   at::Tensor norm(const at::Tensor& x) {
     next_ += 2;
@@ -139,15 +141,7 @@ class Transformer final : public SequenceModel {
 
   /// Tokens at places from `first` on, as vectors.
   at::Tensor embed(const Pass& pass, const at::Tensor& tokens, std::int64_t first) const {
-    const at::Tensor& table = pass.parameters[0];
-    at::Tensor x;
-    if (tokens.is_cuda()) {
-      // As a product: torch's own has a gradient that no CUDA graph can hold.
-      const at::Tensor all = at::arange(options_.vocabulary, tokens.options());
-      x = at::matmul(tokens.unsqueeze(2).eq(all).to(at::kFloat), table);
-    } else {
-      x = at::embedding(table, tokens);
-    }
+    const at::Tensor x = layers::look_up(pass.parameters[0], tokens, TransformerOptions::kNothing);
     return x * std::sqrt(static_cast<double>(options_.width)) +
            pass.table.narrow(0, first, tokens.size(1));
   }

@@ -1,8 +1,9 @@
 #include "scalecom/core/error.h"
 #include "train/models/cuda/classifier.h"
 #include "train/models/cuda/sequence.h"
+#include "train/models/current_stream.h"
 
-namespace train::models::cuda {
+namespace train::models {
 namespace {
 
 [[noreturn]] void refuse() {
@@ -12,6 +13,12 @@ namespace {
 }
 
 }  // namespace
+
+scalecom::core::Stream current_stream(const at::Tensor& /*x*/) {
+  refuse();
+}
+
+namespace cuda {
 
 std::unique_ptr<Classifier> make_classifier(scalecom::core::Device /*device*/,
                                             std::unique_ptr<Model> /*model*/,
@@ -27,4 +34,5 @@ std::unique_ptr<SequenceEngine> make_sequence_engine(scalecom::core::Device /*de
   refuse();
 }
 
-}  // namespace train::models::cuda
+}  // namespace cuda
+}  // namespace train::models

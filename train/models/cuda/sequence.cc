@@ -212,6 +212,8 @@ class DeviceSequenceEngine final : public SequenceEngine {
         working_(device, model_->parameters().tensors(), weights_.data()),
         updated_(device) {
     be_deterministic();
+    // Products of matrices are in TF32, as those of cuDNN are.
+    at::globalContext().setAllowTF32CuBLAS(true);
     initialise(options);
     const std::int64_t entries = table_.size() / options.columns;
     const at::Tensor table =

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "scalecom/core/stream.h"
+#include "train/models/current_stream.h"
 #include "train/models/together/cuda/batch_norm.h"
 #include "train/models/together/cuda/columns.h"
 #include "train/models/together/cuda/depthwise.h"
@@ -20,8 +20,5 @@ inline bool has_kernels(const at::Tensor& x) {
 inline Places places_of(const at::Tensor& x) {
   return {x.size(0), x.size(2), x.size(3), x.size(1)};
 }
-
-/// On which torch computes with a tensor like this.
-scalecom::core::Stream current_stream(const at::Tensor& x);
 
 }  // namespace train::models::together

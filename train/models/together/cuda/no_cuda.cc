@@ -11,10 +11,6 @@ namespace {
 
 }  // namespace
 
-scalecom::core::Stream current_stream(const at::Tensor& /*x*/) {
-  refuse();
-}
-
 namespace cuda {
 
 void write_columns(const void* /*x*/, const Places& /*in*/, std::int64_t /*kernel*/,

@@ -1,4 +1,4 @@
-#include "train/models/ctc_loss.h"
+#include "train/models/layers/ctc_loss.h"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-namespace train::models {
+#include "train/models/current_stream.h"
+#include "train/models/layers/cuda/ctc.h"
+
+namespace train::models::layers {
 namespace {
 
 // The logarithm of nothing. Infinity would become NaN where two of them are compared.
@@ -69,24 +72,50 @@ at::Tensor walk(const at::Tensor& emissions, const States& states) {
   return at::stack(all);
 }
 
+struct LossesAndSlopes {
+  at::Tensor losses;  // (samples)
+  at::Tensor slopes;  // by the logits: (samples, steps, classes)
+};
+
+LossesAndSlopes by_torch(const at::Tensor& log_probabilities, const at::Tensor& labels) {
+  const States states(labels);
+  // Which class a state says: (samples, states, classes).
+  const at::Tensor classes = at::arange(log_probabilities.size(2), labels.options());
+  const at::Tensor says = states.labels.unsqueeze(2).eq(classes).to(at::kFloat);
+  const at::Tensor emissions = log_probabilities.matmul(says.transpose(1, 2));
+  const at::Tensor ways = walk(emissions, states);
+  const at::Tensor forth = ways.select(1, 0).permute({1, 0, 2});
+  const at::Tensor back = ways.select(1, 1).permute({1, 0, 2}).flip({1, 2});
+
+  const at::Tensor total = at::logsumexp(forth.select(1, -1) + as_cost(states.ends), {1});
+  // How probable it is to be in a state at a step, given the labels.
+  const at::Tensor share = at::exp(forth + back - emissions - total.view({-1, 1, 1}));
+  return {-total, log_probabilities.exp() - share.matmul(says)};
+}
+
+LossesAndSlopes by_kernel(const at::Tensor& log_probabilities, const at::Tensor& given) {
+  const at::Tensor labels = given.contiguous();
+  const cuda::Ctc shape{log_probabilities.size(0), log_probabilities.size(1),
+                        log_probabilities.size(2), labels.size(1)};
+  const at::TensorOptions options = log_probabilities.options();
+  const LossesAndSlopes out{at::empty({shape.samples}, options), at::empty_like(log_probabilities)};
+  const at::Tensor scratch = at::empty({shape.samples, shape.steps, shape.states()}, options);
+  cuda::ctc(shape,
+            {log_probabilities.const_data_ptr<float>(), labels.const_data_ptr<std::int64_t>(),
+             scratch.mutable_data_ptr<float>(), out.losses.mutable_data_ptr<float>(),
+             out.slopes.mutable_data_ptr<float>()},
+            current_stream(log_probabilities));
+  return out;
+}
+
 struct CtcLoss : torch::autograd::Function<CtcLoss> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& logits,
                             const at::Tensor& labels) {
-    const States states(labels);
-    const at::Tensor log_probabilities = at::log_softmax(logits, 2);
-    // Which class a state says: (samples, states, classes).
-    const at::Tensor classes = at::arange(logits.size(2), labels.options());
-    const at::Tensor says = states.labels.unsqueeze(2).eq(classes).to(at::kFloat);
-    const at::Tensor emissions = log_probabilities.matmul(says.transpose(1, 2));
-    const at::Tensor ways = walk(emissions, states);
-    const at::Tensor forth = ways.select(1, 0).permute({1, 0, 2});
-    const at::Tensor back = ways.select(1, 1).permute({1, 0, 2}).flip({1, 2});
-
-    const at::Tensor total = at::logsumexp(forth.select(1, -1) + as_cost(states.ends), {1});
-    // How probable it is to be in a state at a step, given the labels.
-    const at::Tensor share = at::exp(forth + back - emissions - total.view({-1, 1, 1}));
-    context->save_for_backward({log_probabilities.exp() - share.matmul(says)});
-    return -total;
+    const at::Tensor log_probabilities = at::log_softmax(logits, 2).contiguous();
+    const LossesAndSlopes out = logits.is_cuda() ? by_kernel(log_probabilities, labels)
+                                                 : by_torch(log_probabilities, labels);
+    context->save_for_backward({out.slopes});
+    return out.losses;
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -102,4 +131,4 @@ at::Tensor ctc_loss(const at::Tensor& logits, const at::Tensor& labels) {
   return CtcLoss::apply(logits, labels);
 }
 
-}  // namespace train::models
+}  // namespace train::models::layers

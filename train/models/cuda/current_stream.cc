@@ -1,8 +1,8 @@
+#include "train/models/current_stream.h"
+
 #include <c10/cuda/CUDAStream.h>
 
-#include "train/models/together/on_device.h"
-
-namespace train::models::together {
+namespace train::models {
 
 scalecom::core::Stream current_stream(const at::Tensor& x) {
   const auto stream = c10::cuda::getCurrentCUDAStream(x.get_device());
@@ -10,4 +10,4 @@ scalecom::core::Stream current_stream(const at::Tensor& x) {
                                       stream.stream());
 }
 
-}  // namespace train::models::together
+}  // namespace train::models

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace train::models::layers {
+
+/// Sets a share of numbers to 0 and makes up for it with the rest. Which ones is a function of a
+/// number on the device, so that it is the same on every device and new at each replay of a CUDA
+/// graph. A number is kept or not by 8 bits, so the share is one of 256.
+class Dropout {
+ public:
+  /// Nothing happens where `noise` is undefined.
+  Dropout(at::Tensor noise, double share);
+
+  at::Tensor operator()(const at::Tensor& x);
+
+ private:
+  void draw(std::int64_t elements);
+
+  at::Tensor noise_;
+  int limit_;
+  // Four calls in a row for arrays of one size take a byte each of the same bits.
+  std::int64_t used_ = 0;
+  std::int64_t elements_ = -1;  // for which was drawn
+  std::uint32_t draws_ = 0;
+  at::Tensor bits_;  // on the host
+};
+
+}  // namespace train::models::layers
