@@ -56,7 +56,9 @@ fs::path find(const fs::path& folder) {
 
 }  // namespace
 
-Fsdd read_fsdd(const fs::path& folder) {
+Fsdd read_fsdd(const fs::path& folder, std::int64_t held_out) {
+  const std::int64_t first_test = held_out > 0 ? kTestTakes : 0;
+  const std::int64_t first_training = kTestTakes + held_out;
   const fs::path place = find(folder);
   std::map<Name, fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(place)) {
@@ -67,11 +69,18 @@ Fsdd read_fsdd(const fs::path& folder) {
   for (const auto& [name, path] : files) {
     const int speaker =
         speakers.emplace(name.speaker, static_cast<int>(speakers.size())).first->second;
-    auto& part = name.take < kTestTakes ? data.test : data.training;
+    if (name.take < first_test) continue;
+    auto& part = name.take < first_training ? data.test : data.training;
     part.push_back({name.digit, speaker, read_wav(path, Fsdd::kRate)});
   }
-  if (data.training.empty()) refuse(place, "has no recordings to train with: takes from 5 on");
-  if (data.test.empty()) refuse(place, "has no recordings to test with: takes 0 to 4");
+  if (data.training.empty()) {
+    refuse(place,
+           core::concat("has no recordings to train with: takes from ", first_training, " on"));
+  }
+  if (data.test.empty()) {
+    refuse(place, core::concat("has no recordings to test with: takes ", first_test, " to ",
+                               first_training - 1));
+  }
   return data;
 }
 

@@ -24,6 +24,8 @@ struct Fsdd {
 /// testing, as its authors have it. `folder` holds them, or the folder recordings or
 /// fsdd/recordings that does. core::UsageError, naming the file and what is wrong with it, where
 /// one is of another name or kind, or where there is nothing to train or to test with.
-Fsdd read_fsdd(const std::filesystem::path& folder);
+///
+/// With `held_out` takes, so many from 5 on stand for those of the test and are not trained with.
+Fsdd read_fsdd(const std::filesystem::path& folder, std::int64_t held_out = 0);
 
 }  // namespace train::data

@@ -25,6 +25,7 @@ constexpr const char* kAdvice =
     "https://github.com/Jakobovski/free-spoken-digit-dataset, and give that folder with --data";
 constexpr std::int64_t kTestBatch = 32;
 constexpr int kBeam = 8;
+constexpr std::int64_t kMostHeldOut = 1000;
 // So that the test is the same in every run.
 constexpr std::uint64_t kTestSeed = 0x74657374;
 constexpr std::array kWords{"zero", "one", "two",   "three", "four",
@@ -33,6 +34,7 @@ constexpr std::array kWords{"zero", "one", "two",   "three", "four",
 struct Wanted {
   int small = 0;
   int greedy = 0;
+  std::int64_t held_out = 0;  // takes
 };
 
 Wanted read(const Settings& settings) {
@@ -40,16 +42,17 @@ Wanted read(const Settings& settings) {
   core::OptionTable table("fsdd");
   table.choice("size", &wanted.small, {"full", "small"});
   table.choice("decode", &wanted.greedy, {"beam", "greedy"});
+  table.integer("held_out", &wanted.held_out, 0, kMostHeldOut);
   table.read(settings);
   return wanted;
 }
 
-data::Fsdd read_data(const Options& options) {
+data::Fsdd read_data(const Options& options, std::int64_t held_out) {
   if (options.data.empty()) {
     throw core::UsageError(core::concat("[data] the task fsdd has no data of its own", kAdvice));
   }
   try {
-    return data::read_fsdd(options.data);
+    return data::read_fsdd(options.data, held_out);
   } catch (const core::UsageError& error) {
     throw core::UsageError(core::concat(error.what(), kAdvice));
   }
@@ -96,7 +99,7 @@ std::string words(std::span<const int> digits) {
 class SpokenDigits final : public Task {
  public:
   SpokenDigits(const Wanted& wanted, const Options& options)
-      : SpokenDigits(wanted, options, read_data(options)) {}
+      : SpokenDigits(wanted, options, read_data(options, wanted.held_out)) {}
 
   std::string metric() const override { return "test word error rate (%)"; }
   double value(const Score& all) const override {

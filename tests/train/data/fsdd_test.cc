@@ -45,6 +45,20 @@ TEST(FsddTest, KeepsTakesUnderFiveForTesting) {
   EXPECT_NE(data.training[2].speaker, data.test[0].speaker);
 }
 
+TEST(FsddTest, HoldsTakesOutInPlaceOfTheTest) {
+  const Folder folder;
+  for (int take = 0; take < 10; ++take) {
+    record(folder / "", "1_a_" + std::to_string(take) + ".wav", static_cast<std::int16_t>(take));
+  }
+  const Fsdd data = read_fsdd(folder / "", 2);
+  ASSERT_EQ(data.test.size(), 2U);
+  EXPECT_EQ(data.test[0].samples[0], 5);
+  ASSERT_EQ(data.training.size(), 3U);
+  EXPECT_EQ(data.training[0].samples[0], 7);
+  const std::string none = message_of<UsageError>([&] { read_fsdd(folder / "", 5); });
+  EXPECT_NE(none.find("no recordings to train with: takes from 10 on"), std::string::npos) << none;
+}
+
 TEST(FsddTest, FindsTheFolder) {
   const Folder folder;
   record(folder / "fsdd" / "recordings", "1_a_0.wav");
