@@ -37,7 +37,7 @@ class Recogniser final : public SequenceModel {
   }
 
   Numbers loss(const Pass& pass) const override {
-    return {layers::ctc_loss(logits(pass), labels(pass)).mean()};
+    return {layers::ctc_loss(logits(pass), labels(pass)).mean(0, true)};
   }
 
   Numbers score(const Pass& pass) const override {

@@ -36,8 +36,10 @@ class SequenceModel {
   struct Pass;     // with torch's types: sequence_pass.h
   struct Numbers;  // a tensor
 
-  /// The mean loss over a mini-batch, from which gradients come.
+  /// The mean loss over each learner's mini-batch, from which gradients come.
   virtual Numbers loss(const Pass& pass) const = 0;
+  /// Whether loss() takes the mini-batches of several learners.
+  virtual bool takes_learners() const { return false; }
   /// How well each sample is done, as a row of numbers.
   virtual Numbers score(const Pass& pass) const = 0;
   /// What the model makes of each sample, as a row of numbers; its score unless it has more to say.
@@ -65,15 +67,16 @@ struct SequenceBatch {
 
 /// A model of sequences with its weights on one device.
 ///
-/// gradient(), score() and answer() may be called by many threads at the same time as long as none
+/// gradients(), score() and answer() may be called by many threads at the same time as long as none
 /// writes the weights. On the CPU each computes in the calling thread alone. The same weights and
 /// batches give the same bits.
 class SequenceEngine {
  public:
   struct Options {
     std::uint64_t seed = 0;    ///< of the first weights, which are the same on every device
-    std::int64_t batch = 1;    ///< samples that gradient() is always given
+    std::int64_t batch = 1;    ///< samples that each batch of gradients() always has
     int at_once = 1;           ///< how many batches a GPU works on at the same time
+    int joined = 1;            ///< learners whose batches a GPU may compute as one
     std::vector<float> table;  ///< numbers that rows refer to, `columns` in a row
     std::int64_t columns = 1;
   };
@@ -87,7 +90,10 @@ class SequenceEngine {
   virtual std::span<float> weights() = 0;
   virtual void weights_written(const scalecom::core::Stream& stream) = 0;
 
-  virtual void gradient(const SequenceBatch& batch) = 0;
+  /// Of any number of learners.
+  virtual void gradients(std::span<const SequenceBatch> batches) = 0;
+  /// How many batches in a row are computed as one where their rows are of one width.
+  virtual std::int64_t joined() const { return 1; }
   /// The model's rows of numbers, one after the other.
   virtual std::vector<float> score(const Rows& rows) = 0;
   virtual std::vector<float> answer(const Rows& rows) = 0;

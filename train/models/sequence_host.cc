@@ -47,13 +47,15 @@ class HostSequenceEngine final : public SequenceEngine {
   }
   void weights_written(const core::Stream& /*stream*/) override {}
 
-  void gradient(const SequenceBatch& batch) override {
+  void gradients(std::span<const SequenceBatch> batches) override {
     compute_alone();
-    SequenceModel::Pass pass = make_pass(batch.rows);
-    pass.noise = at::full({1}, batch.noise, at::kInt);
-    const at::Tensor loss = model_->loss(pass).tensor;
-    copy_flat(torch::autograd::grad({loss}, parameters_), batch.gradient.data());
-    *batch.loss = loss.item<float>();
+    for (const SequenceBatch& batch : batches) {
+      SequenceModel::Pass pass = make_pass(batch.rows);
+      pass.noise = at::full({1}, batch.noise, at::kInt);
+      const at::Tensor loss = model_->loss(pass).tensor;
+      copy_flat(torch::autograd::grad({loss}, parameters_), batch.gradient.data());
+      *batch.loss = loss.item<float>();
+    }
   }
 
   std::vector<float> score(const Rows& rows) override {

@@ -13,12 +13,16 @@ struct SequenceModel::Numbers {
   at::Tensor tensor;
 };
 
-/// A batch on its way through a model.
+/// A batch on its way through a model, or in training those of several learners, one after the
+/// other. Then parameters have the learners as their first dimension: views that repeat the same
+/// numbers.
 struct SequenceModel::Pass {
   at::Tensor rows;                         ///< (samples, width), whole numbers of 64 bits
   std::span<const at::Tensor> parameters;  ///< of the shapes of the tensors
   at::Tensor table;                        ///< (entries, columns)
-  at::Tensor noise;  ///< one number of 32 bits to draw from; undefined where nothing is random
+  /// A number of 32 bits for each learner to draw from; undefined where nothing is random.
+  at::Tensor noise;
+  std::int64_t learners = 1;  ///< more than one only where takes_learners() says so
 };
 
 }  // namespace train::models

@@ -22,23 +22,44 @@ constexpr double kHidden = -1e9;  // what is added for a place that may not be l
 constexpr double kEpsilon = 1e-5;
 constexpr double kLengthPenalty = 0.6;
 
-/// Takes the parameters of a pass in the order in which they were added.
+/// Takes the parameters of a pass in the order in which they were added, for one learner's
+/// mini-batch or for those of several.
 class Walk {
  public:
-  explicit Walk(const at::Tensor* first) : next_(first) {}
+  /// After the table of tokens.
+  explicit Walk(const SequenceModel::Pass& pass)
+      : next_(pass.parameters.data() + 1), learners_(pass.learners) {}
 
   at::Tensor linear(const at::Tensor& x) {
-    next_ += 2;
-    return at::addmm(next_[-1], x.flatten(0, 1), next_[-2]).unflatten(0, {x.size(0), x.size(1)});
+    const at::Tensor& weight = take();
+    const at::Tensor& bias = take();
+    const at::Tensor y = learners_ == 1 ? at::addmm(bias, x.flatten(0, 1), weight)
+                                        : at::baddbmm(bias.unsqueeze(1), of_learners(x), weight);
+    return y.view({x.size(0), x.size(1), -1});
   }
   at::Tensor norm(const at::Tensor& x) {
-    next_ += 2;
-    return at::layer_norm(x, x.size(-1), next_[-2], next_[-1], kEpsilon);
+    const at::Tensor& scale = take();
+    const at::Tensor& bias = take();
+    if (learners_ == 1) return at::layer_norm(x, x.size(-1), scale, bias, kEpsilon);
+    const at::Tensor y = of_learners(at::layer_norm(x, x.size(-1), {}, {}, kEpsilon));
+    return at::addcmul(bias.unsqueeze(1), y, scale.unsqueeze(1)).view(x.sizes());
+  }
+  /// Each place's likeness to every row of a table: (samples, places, rows).
+  at::Tensor compare(const at::Tensor& x, const at::Tensor& table) const {
+    const at::Tensor y = learners_ == 1 ? at::mm(x.flatten(0, 1), table.t())
+                                        : at::bmm(of_learners(x), table.transpose(1, 2));
+    return y.view({x.size(0), x.size(1), -1});
   }
   const at::Tensor& take() { return *next_++; }
 
  private:
+  /// (learners, places of all samples, width).
+  at::Tensor of_learners(const at::Tensor& x) const {
+    return x.reshape({learners_, -1, x.size(-1)});
+  }
+
   const at::Tensor* next_;
+  std::int64_t learners_;
 };
 
 /// What an attention looks at: (samples, heads, places, width of a head).
@@ -83,10 +104,14 @@ class Transformer final : public SequenceModel {
 
   Numbers loss(const Pass& pass) const override {
     const Sides sides(pass.rows);
-    return {at::cross_entropy_loss(logits(pass, sides).flatten(0, 1), sides.wanted.flatten(), {},
-                                   at::Reduction::Mean, TransformerOptions::kNothing,
-                                   options_.smoothing)};
+    const at::Tensor losses = at::cross_entropy_loss(
+        logits(pass, sides).flatten(0, 1), sides.wanted.flatten(), {}, at::Reduction::None,
+        TransformerOptions::kNothing, options_.smoothing);
+    const at::Tensor counts = sides.wanted.ne(TransformerOptions::kNothing);
+    return {losses.view({pass.learners, -1}).sum(1) /
+            counts.reshape({pass.learners, -1}).sum(1).to(at::kFloat)};
   }
+  bool takes_learners() const override { return true; }
 
   Numbers score(const Pass& pass) const override {
     const Sides sides(pass.rows);
@@ -209,7 +234,7 @@ class Transformer final : public SequenceModel {
   }
 
   at::Tensor logits(const Pass& pass, const Sides& sides) const {
-    Walk walk(pass.parameters.data() + 1);
+    Walk walk(pass);
     Dropout dropout(pass.noise, options_.dropout);
     const at::Tensor mask = source_mask(sides.source);
     const at::Tensor source = encode(pass, walk, dropout, sides.source, mask);
@@ -221,7 +246,8 @@ class Transformer final : public SequenceModel {
       Memory memory;
       x = decoder_layer(walk, dropout, x, source, later, mask, memory);
     }
-    return at::matmul(walk.norm(x), pass.parameters[0].t());
+    const at::Tensor last = walk.norm(x);
+    return walk.compare(last, pass.parameters[0]);
   }
 
   TransformerOptions options_;
@@ -290,7 +316,7 @@ class Searches {
 };
 
 SequenceModel::Numbers Transformer::answer(const Pass& pass) const {
-  Walk walk(pass.parameters.data() + 1);
+  Walk walk(pass);
   Dropout none({}, 0);
   at::Tensor mask = source_mask(pass.rows);
   const at::Tensor source = encode(pass, walk, none, pass.rows, mask);
@@ -312,7 +338,8 @@ SequenceModel::Numbers Transformer::answer(const Pass& pass) const {
     for (Memory& memory : memories) {
       x = decoder_layer(decoder, none, x, source, no_mask, mask, memory);
     }
-    const at::Tensor out = at::matmul(decoder.norm(x).squeeze(1), pass.parameters[0].t());
+    const at::Tensor last = decoder.norm(x);
+    const at::Tensor out = decoder.compare(last, pass.parameters[0]).squeeze(1);
     const auto [values, next] = at::log_softmax(out, 1).topk(options_.beam + 1, 1);
     searches.advance(values.cpu(), next.cpu());
   }

@@ -124,7 +124,8 @@ class SpokenDigits final : public Task {
       for (std::size_t i = 0; i < shard.samples.size(); ++i) {
         append(training_.compose(shard.samples[i], core::combine(noise, i)), rows);
       }
-      engine_->gradient({rows, 0, shard.gradient, shard.loss, shard.stream});
+      const models::SequenceBatch batch{rows, 0, shard.gradient, shard.loss, shard.stream};
+      engine_->gradients({&batch, 1});
     }
   }
 
@@ -163,7 +164,7 @@ class SpokenDigits final : public Task {
     for (std::int64_t i = 0; i < test_.size(); ++i) {
       test_words_ += static_cast<std::int64_t>(test_string(i).digits.size());
     }
-    models::SequenceEngine::Options engine{options.seed, options.batch, options.at_once,
+    models::SequenceEngine::Options engine{options.seed,     options.batch, options.at_once, 1,
                                            frames_.values(), network_.bands};
     engine_ = models::make_sequence_engine(options.device, models::make_recogniser(network_),
                                            std::move(engine));

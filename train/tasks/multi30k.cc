@@ -109,11 +109,15 @@ std::int64_t rounded_up(std::int64_t length) {
   return (length + kLengthStep - 1) / kLengthStep * kLengthStep;
 }
 
-/// Both sides of some pairs, as the model takes them.
-models::Rows make_rows(std::span<const Pair* const> pairs) {
+/// What every one of these fits into.
+std::int64_t length_of(std::span<const Pair* const> pairs) {
   std::int64_t length = 0;
   for (const Pair* pair : pairs) length = std::max(length, pair->length());
-  length = rounded_up(length);
+  return rounded_up(length);
+}
+
+/// Both sides of some pairs, as the model takes them.
+models::Rows make_rows(std::span<const Pair* const> pairs, std::int64_t length) {
   models::Rows rows{2 * length + 1, {}};
   for (const Pair* pair : pairs) {
     append(pair->source, length, rows);
@@ -162,17 +166,13 @@ class Translation final : public Task {
   std::span<float> weights() override { return engine_->weights(); }
   void weights_written(const core::Stream& stream) override { engine_->weights_written(stream); }
 
+  bool joins_learners() const override { return engine_->joined() > 1; }
   void gradients(std::span<const Shard> shards) const override {
-    for (const Shard& shard : shards) {
-      const std::uint64_t noise =
-          core::combine(core::combine(seed_, static_cast<std::uint64_t>(shard.learner)),
-                        static_cast<std::uint64_t>(shard.step));
-      std::vector<const Pair*> pairs;
-      for (const std::int64_t sample : shard.samples) {
-        pairs.push_back(&training_[static_cast<std::size_t>(sample)]);
-      }
-      engine_->gradient({make_rows(pairs), static_cast<std::int32_t>(noise), shard.gradient,
-                         shard.loss, shard.stream});
+    while (!shards.empty()) {
+      const auto most = static_cast<std::size_t>(engine_->joined());
+      const auto some = shards.first(std::min(most, shards.size()));
+      gradients_in_rows_of_one_width(some);
+      shards = shards.subspan(some.size());
     }
   }
 
@@ -184,7 +184,7 @@ class Translation final : public Task {
       for (std::int64_t i = begin; i < std::min(begin + kTestBatch, end); ++i) {
         pairs.push_back(&validation_[static_cast<std::size_t>(i)]);
       }
-      const std::vector<float> scores = engine_->score(make_rows(pairs));
+      const std::vector<float> scores = engine_->score(make_rows(pairs, length_of(pairs)));
       for (std::size_t i = 0; i < scores.size(); i += 3) {
         sum.loss += scores[i];
         sum.samples += static_cast<std::int64_t>(scores[i + 1]);
@@ -212,6 +212,31 @@ class Translation final : public Task {
   }
 
  private:
+  /// So that they can be computed as one.
+  void gradients_in_rows_of_one_width(std::span<const Shard> shards) const {
+    std::vector<std::vector<const Pair*>> pairs(shards.size());
+    std::int64_t length = 0;
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      for (const std::int64_t sample : shards[i].samples) {
+        pairs[i].push_back(&training_[static_cast<std::size_t>(sample)]);
+      }
+      length = std::max(length, length_of(pairs[i]));
+    }
+    std::vector<models::Rows> rows;
+    std::vector<models::SequenceBatch> batches;
+    rows.reserve(shards.size());
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      const Shard& shard = shards[i];
+      const std::uint64_t noise =
+          core::combine(core::combine(seed_, static_cast<std::uint64_t>(shard.learner)),
+                        static_cast<std::uint64_t>(shard.step));
+      rows.push_back(make_rows(pairs[i], length));
+      batches.push_back({rows.back(), static_cast<std::int32_t>(noise), shard.gradient, shard.loss,
+                         shard.stream});
+    }
+    engine_->gradients(batches);
+  }
+
   Translation(bool small, const Options& options, Texts texts)
       : seed_(options.seed),
         vocabulary_(learn_vocabulary(texts.training, small)),
@@ -219,8 +244,8 @@ class Translation final : public Task {
         validation_(encode(vocabulary_, texts.validation)),
         test_(std::move(texts.test)) {
     const TransformerOptions model = network(small, training_, vocabulary_, options);
-    models::SequenceEngine::Options engine{options.seed, options.batch, options.at_once,
-                                           model.positions(), model.width};
+    models::SequenceEngine::Options engine{options.seed,   options.batch,     options.at_once,
+                                           options.joined, model.positions(), model.width};
     engine_ = models::make_sequence_engine(options.device, models::make_transformer(model),
                                            std::move(engine));
   }

@@ -34,7 +34,7 @@ RecogniserOptions recogniser() {
 }
 
 std::unique_ptr<SequenceEngine> make_recognising(core::Device device, int at_once) {
-  SequenceEngine::Options options{5, kBatch, at_once, {}, 8};
+  SequenceEngine::Options options{5, kBatch, at_once, 1, {}, 8};
   for (int i = 0; i < 400; ++i) options.table.push_back(std::sin(static_cast<float>(i * i % 977)));
   return make_sequence_engine(device, make_recogniser(recogniser()), options);
 }
@@ -60,10 +60,14 @@ TransformerOptions transformer() {
   return options;
 }
 
-std::unique_ptr<SequenceEngine> make_translating(core::Device device, int at_once) {
+std::unique_ptr<SequenceEngine> make_joined(core::Device device, int at_once, int joined) {
   const TransformerOptions options = transformer();
   return make_sequence_engine(device, make_transformer(options),
-                              {5, kBatch, at_once, options.positions(), options.width});
+                              {5, kBatch, at_once, joined, options.positions(), options.width});
+}
+
+std::unique_ptr<SequenceEngine> make_translating(core::Device device, int at_once) {
+  return make_joined(device, at_once, 1);
 }
 
 /// Of two widths, by turns.
@@ -86,6 +90,17 @@ Rows transformer_rows(int seed) {
   return rows;
 }
 
+/// Over the length of b.
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double error = 0;
+  double whole = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    error += std::pow(a[i] - b[i], 2);
+    whole += std::pow(b[i], 2);
+  }
+  return std::sqrt(error / whole);
+}
+
 class SequenceOnGpuTest : public testing::TestWithParam<Case> {};
 
 TEST_P(SequenceOnGpuTest, IsTheHostsButForRounding) {
@@ -96,13 +111,7 @@ TEST_P(SequenceOnGpuTest, IsTheHostsButForRounding) {
     const auto expected = gradient_of(*host, rows, seed);
     const auto got = gradient_of(*device, rows, seed);
     EXPECT_NEAR(got.loss, expected.loss, 2e-2 * std::abs(expected.loss));
-    double error = 0;
-    double whole = 0;
-    for (std::size_t i = 0; i < got.values.size(); ++i) {
-      error += std::pow(got.values[i] - expected.values[i], 2);
-      whole += std::pow(expected.values[i], 2);
-    }
-    EXPECT_LT(std::sqrt(error / whole), 3e-2) << seed;  // cuDNN computes in TF32
+    EXPECT_LT(distance(got.values, expected.values), 3e-2) << seed;  // cuDNN computes in TF32
     const auto scores = device->score(rows);
     const auto host_scores = host->score(rows);
     ASSERT_EQ(scores.size(), host_scores.size());
@@ -148,6 +157,55 @@ TEST_P(SequenceOnGpuTest, SeesNewWeights) {
   from_host(weights, engine->weights(), stream);
   engine->weights_written(stream);
   EXPECT_NE(gradient_of(*engine, rows).loss, before);
+}
+
+/// Of one batch a seed, all asked for at once.
+std::vector<SequenceGradient> gradients_of(SequenceEngine& engine, std::span<const int> seeds) {
+  const auto stream = stream_of(engine);
+  const std::int64_t elements = engine.parameters().elements();
+  const auto count = static_cast<std::int64_t>(seeds.size());
+  core::Array<float> gradients(engine.device(), count * elements);
+  core::Array<float> losses(engine.device(), count);
+  std::vector<Rows> rows;
+  for (const int seed : seeds) rows.push_back(transformer_rows(seed));
+  std::vector<SequenceBatch> batches;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    batches.push_back({rows[i], seeds[i],
+                       gradients.span().subspan(i * static_cast<std::size_t>(elements),
+                                                static_cast<std::size_t>(elements)),
+                       losses.data() + i, stream});
+  }
+  engine.gradients(batches);
+  const auto values = on_host(gradients.span(), stream);
+  const auto loss = on_host(losses.span(), stream);
+  std::vector<SequenceGradient> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(i) * elements;
+    out.push_back({{begin, begin + elements}, loss[i]});
+  }
+  return out;
+}
+
+TEST(TransformerOnGpuTest, JoinedLearnersGetTheirOwnGradients) {
+  const auto apart = make_translating(scalecom::testing::device(), 1);
+  const auto joined = make_joined(scalecom::testing::device(), 1, 3);
+  EXPECT_EQ(apart->joined(), 1);
+  ASSERT_EQ(joined->joined(), 3);
+  // Three of one width; three of two, which cannot be joined; and one more than three.
+  for (const std::vector<int>& seeds :
+       {std::vector{0, 2, 4}, std::vector{1, 2, 3}, std::vector{1, 3, 5, 7}}) {
+    const auto got = gradients_of(*joined, seeds);
+    for (std::size_t i = 0; i < seeds.size(); ++i) {
+      const auto expected = gradient_of(*apart, transformer_rows(seeds[i]), seeds[i]);
+      EXPECT_NEAR(got[i].loss, expected.loss, 1e-2 * expected.loss);
+      EXPECT_LT(distance(got[i].values, expected.values), 1e-2) << seeds[i];
+      // Others' dropout or sentences would give another.
+      const auto other = gradient_of(*apart, transformer_rows(seeds[i]), seeds[i] + 1);
+      EXPECT_GT(distance(got[i].values, other.values), 5e-2) << seeds[i];
+    }
+    const auto again = gradients_of(*joined, seeds);
+    for (std::size_t i = 0; i < seeds.size(); ++i) EXPECT_EQ(got[i].values, again[i].values);
+  }
 }
 
 TEST(TransformerOnGpuTest, TranslatesAsTheHost) {

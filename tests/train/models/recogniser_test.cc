@@ -23,7 +23,7 @@ RecogniserOptions tiny() {
 }
 
 std::unique_ptr<SequenceEngine> make_engine(std::uint64_t seed = 7) {
-  SequenceEngine::Options options{seed, 3, 1, {}, 2};
+  SequenceEngine::Options options{seed, 3, 1, 1, {}, 2};
   for (int i = 0; i < 40; ++i) options.table.push_back(std::sin(static_cast<float>(i * i)));
   return make_sequence_engine({}, make_recogniser(tiny()), options);
 }

@@ -29,7 +29,8 @@ inline SequenceGradient gradient_of(SequenceEngine& engine, const Rows& rows, in
   const auto stream = stream_of(engine);
   scalecom::core::Array<float> gradient(engine.device(), engine.parameters().elements());
   scalecom::core::Array<float> loss(engine.device(), 1);
-  engine.gradient({rows, noise, gradient.span(), loss.data(), stream});
+  const SequenceBatch batch{rows, noise, gradient.span(), loss.data(), stream};
+  engine.gradients({&batch, 1});
   return {on_host(gradient.span(), stream), on_host(loss.span(), stream)[0]};
 }
 

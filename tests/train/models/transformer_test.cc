@@ -28,7 +28,7 @@ TransformerOptions tiny() {
 std::unique_ptr<SequenceEngine> make_engine(const TransformerOptions& options = tiny(),
                                             std::uint64_t seed = 3) {
   return make_sequence_engine({}, make_transformer(options),
-                              {seed, options.batch, 1, options.positions(), options.width});
+                              {seed, options.batch, 1, 1, options.positions(), options.width});
 }
 
 /// Two samples, of 3 and 2 tokens a side, `end` included, in rows for `length`.

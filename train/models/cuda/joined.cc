@@ -7,6 +7,7 @@
 
 #include <tuple>
 
+#include "train/models/cuda/joined_size.h"
 #include "train/models/cuda/torch_device.h"
 #include "train/models/pass.h"
 
@@ -17,24 +18,10 @@ namespace core = scalecom::core;
 
 constexpr std::int64_t kMostSamples = 1280;  // at once; more take memory and gain nothing
 
-/// Views of the same numbers for each learner, whose gradients are apart.
-std::vector<at::Tensor> repeated(const std::vector<at::Tensor>& leaves, std::int64_t learners) {
-  std::vector<at::Tensor> views;
-  for (const at::Tensor& leaf : leaves) {
-    std::vector<std::int64_t> shape = leaf.sizes().vec();
-    shape.insert(shape.begin(), learners);
-    views.push_back(leaf.detach().unsqueeze(0).expand(shape));
-    views.back().set_requires_grad(true);
-  }
-  return views;
-}
-
 }  // namespace
 
 std::int64_t Joined::size(std::int64_t learners, std::int64_t batch) {
-  std::int64_t joined = learners;
-  while (joined > 1 && (learners % joined != 0 || joined * batch > kMostSamples)) --joined;
-  return joined;
+  return joined_size(learners, batch, kMostSamples);
 }
 
 Joined::Joined(core::Device device, const Model& model, WorkingWeights& weights,
@@ -46,7 +33,7 @@ Joined::Joined(core::Device device, const Model& model, WorkingWeights& weights,
       stream_(core::Stream::wrap(device, native_.stream())),
       received_(device),
       done_(device),
-      parameters_(repeated(weights.leaves(), learners)) {
+      parameters_(weights.leaves(learners)) {
   const c10::cuda::CUDAStreamGuard guard(native_);
   figures_ = at::zeros({learners, model.figure_elements()}, on(device).dtype(at::kFloat));
   figure_parts_ = parts_of(model.figures(), figures_);

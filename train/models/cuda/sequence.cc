@@ -22,6 +22,7 @@
 #include "scalecom/core/array.h"
 #include "scalecom/core/cuda/runtime.h"
 #include "train/models/cuda/batches.h"
+#include "train/models/cuda/joined_size.h"
 #include "train/models/cuda/torch_device.h"
 #include "train/models/cuda/working_weights.h"
 #include "train/models/sequence_pass.h"
@@ -31,6 +32,8 @@ namespace {
 
 namespace core = scalecom::core;
 using core::cuda::Event;
+
+constexpr std::int64_t kMostSamples = 512;  // at once, where learners are joined
 
 constexpr std::int64_t bytes(std::int64_t numbers) {
   return numbers * static_cast<std::int64_t>(sizeof(std::int32_t));
@@ -45,9 +48,8 @@ class Upload {
   }
 
   /// In order on `stream`.
-  void send(std::span<const std::int32_t> numbers, std::int32_t last, std::int32_t* d_to,
-            const core::Stream& stream) {
-    const auto count = static_cast<std::int64_t>(numbers.size()) + 1;
+  void send(std::span<const std::int32_t> numbers, std::int32_t* d_to, const core::Stream& stream) {
+    const auto count = static_cast<std::int64_t>(numbers.size());
     Slot& slot = slots_[next_++ % slots_.size()];
     slot.sent->wait();
     if (slot.room < count) {
@@ -56,7 +58,6 @@ class Upload {
     }
     auto* const at = static_cast<std::int32_t*>(slot.pinned.get());
     std::copy(numbers.begin(), numbers.end(), at);
-    at[count - 1] = last;
     core::cuda::copy(d_to, at, bytes(count), stream);
     slot.sent->record(stream);
   }
@@ -82,28 +83,30 @@ std::mutex& computing() {
 
 /// Forward and backward pass over rows of one width, captured.
 struct Graph {
-  at::Tensor given;  // the rows and then the noise
-  at::Tensor loss;
+  at::Tensor given;   // the rows of all learners, and then the noise of each
+  at::Tensor losses;  // of each
   std::vector<at::Tensor> gradient;
-  Transposition gather;  // of the gradient, into one array
+  std::vector<Transposition> gather;  // of each one's gradient, into one array
   at::cuda::CUDAGraph graph;
 };
 
-/// What batches go through, one after the other: a stream, and the graphs that compute on it.
-/// Several lanes work at the same time, with the same weights.
+/// What batches go through, one after the other or those of several learners as one: a stream, and
+/// the graphs that compute on it. Several lanes work at the same time, with the same weights.
 class Lane {
  public:
   Lane(core::Device device, const SequenceModel& model, WorkingWeights& weights, at::Tensor table,
-       std::int64_t batch)
+       std::int64_t learners, std::int64_t batch)
       : model_(model),
         table_(std::move(table)),
+        learners_(learners),
         batch_(batch),
         native_(c10::cuda::getStreamFromPool(false, static_cast<c10::DeviceIndex>(device.index))),
         stream_(core::Stream::wrap(device, native_.stream())),
         received_(device),
         done_(device),
         upload_(device),
-        parameters_(weights.leaves()) {}
+        parameters_(learners == 1 ? weights.leaves() : weights.leaves(learners)),
+        pool_(at::cuda::graph_pool_handle()) {}
   ~Lane() {
     try {
       native_.synchronize();
@@ -116,24 +119,33 @@ class Lane {
   /// `stream` waits for all that was put here.
   void make_wait(const core::Stream& stream) const { done_.make_wait(stream); }
 
-  /// Once the weights are `updated`.
-  void gradient(const SequenceBatch& batch, const Event& updated) {
+  std::int64_t learners() const { return learners_; }
+
+  /// As many batches as learners, of rows of one width, once the weights are `updated`.
+  void gradients(std::span<const SequenceBatch> batches, const Event& updated) {
     const std::lock_guard lock(mutex_);
     const c10::cuda::CUDAStreamGuard guard(native_);
-    received_.record(batch.stream);
-    received_.make_wait(stream_);
+    std::vector<std::int32_t> given;
+    for (const SequenceBatch& batch : batches) {
+      given.insert(given.end(), batch.rows.values.begin(), batch.rows.values.end());
+      received_.record(batch.stream);
+      received_.make_wait(stream_);
+    }
+    for (const SequenceBatch& batch : batches) given.push_back(batch.noise);
     updated.make_wait(stream_);
-    Graph& graph = graph_for(batch.rows.width);
-    upload_.send(batch.rows.values, batch.noise, graph.given.mutable_data_ptr<std::int32_t>(),
-                 stream_);
+    Graph& graph = graph_for(batches.front().rows.width);
+    upload_.send(given, graph.given.mutable_data_ptr<std::int32_t>(), stream_);
     graph.graph.replay();
-    graph.gather.run(batch.gradient.data(), stream_);
-    core::cuda::copy(batch.loss, graph.loss.const_data_ptr<float>(), sizeof(float), stream_);
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      graph.gather[i].run(batches[i].gradient.data(), stream_);
+      core::cuda::copy(batches[i].loss, graph.losses.const_data_ptr<float>() + i, sizeof(float),
+                       stream_);
+    }
     done_.record(stream_);
-    done_.make_wait(batch.stream);
+    for (const SequenceBatch& batch : batches) done_.make_wait(batch.stream);
   }
 
-  /// `numbers` takes a pass.
+  /// `numbers` takes a pass. On a lane of one learner.
   template <typename Numbers>
   std::vector<float> evaluate(const Rows& rows, const Event& updated, const Numbers& numbers) {
     const std::scoped_lock lock(mutex_, computing());
@@ -141,7 +153,7 @@ class Lane {
     const at::NoGradGuard no_gradient;
     updated.make_wait(stream_);
     const at::Tensor given = room(rows.samples(), rows.width);
-    upload_.send(rows.values, 0, given.mutable_data_ptr<std::int32_t>(), stream_);
+    upload_.send(rows.values, given.mutable_data_ptr<std::int32_t>(), stream_);
     SequenceModel::Pass pass = make_pass(given, rows.samples(), rows.width);
     pass.noise = at::Tensor();
     const at::Tensor out = numbers(pass).to(at::kFloat).contiguous().cpu();
@@ -152,22 +164,23 @@ class Lane {
 
  private:
   at::Tensor room(std::int64_t samples, std::int64_t width) const {
-    return at::zeros({samples * width + 1}, on(stream_.device()).dtype(at::kInt));
+    return at::zeros({samples * width + learners_}, on(stream_.device()).dtype(at::kInt));
   }
 
   SequenceModel::Pass make_pass(const at::Tensor& given, std::int64_t samples,
                                 std::int64_t width) const {
     const std::int64_t numbers = samples * width;
     return {given.narrow(0, 0, numbers).view({samples, width}).to(at::kLong), parameters_, table_,
-            given.narrow(0, numbers, 1)};
+            given.narrow(0, numbers, learners_), learners_};
   }
 
   std::pair<at::Tensor, std::vector<at::Tensor>> differentiate(const at::Tensor& given,
                                                                std::int64_t width) {
-    const at::Tensor loss = model_.loss(make_pass(given, batch_, width)).tensor;
-    std::vector<at::Tensor> gradient = torch::autograd::grad({loss}, parameters_);
+    const at::Tensor losses = model_.loss(make_pass(given, learners_ * batch_, width)).tensor;
+    // No learner's loss depends on another's parameters, so the sum's gradient is that of each.
+    std::vector<at::Tensor> gradient = torch::autograd::grad({losses.sum()}, parameters_);
     for (at::Tensor& part : gradient) part = part.contiguous();
-    return {loss.detach(), std::move(gradient)};
+    return {losses.detach(), std::move(gradient)};
   }
 
   Graph& graph_for(std::int64_t width) {
@@ -175,22 +188,29 @@ class Lane {
     if (graph) return *graph;
     const std::lock_guard lock(computing());
     auto made = std::make_unique<Graph>();
-    made->given = room(batch_, width);
+    made->given = room(learners_ * batch_, width);
     for (int i = 0; i < kWarmUps; ++i) differentiate(made->given, width);
     native_.synchronize();
     // Other threads may use the GPU meanwhile.
-    made->graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
-    std::tie(made->loss, made->gradient) = differentiate(made->given, width);
+    made->graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    std::tie(made->losses, made->gradient) = differentiate(made->given, width);
     made->graph.capture_end();
 
-    made->gather = into_one_array(stream_.device(), made->gradient);
+    for (std::int64_t learner = 0; learner < learners_; ++learner) {
+      std::vector<at::Tensor> own;
+      for (const at::Tensor& all : made->gradient) {
+        own.push_back(learners_ == 1 ? all : all.select(0, learner));
+      }
+      made->gather.push_back(into_one_array(stream_.device(), own));
+    }
     graph = std::move(made);
     return *graph;
   }
 
   const SequenceModel& model_;
   at::Tensor table_;
-  std::int64_t batch_;
+  std::int64_t learners_;
+  std::int64_t batch_;  // of each
   std::mutex mutex_;
   c10::cuda::CUDAStream native_;
   core::Stream stream_;  // the same
@@ -198,6 +218,7 @@ class Lane {
   Event done_;
   Upload upload_;
   std::vector<at::Tensor> parameters_;
+  at::cuda::MempoolId_t pool_;  // of all graphs, as no two are replayed at the same time
   std::map<std::int64_t, std::unique_ptr<Graph>> graphs_;  // by width
 };
 
@@ -219,8 +240,12 @@ class DeviceSequenceEngine final : public SequenceEngine {
     const at::Tensor table =
         view(device, table_.data(), {entries, options.columns}, {options.columns, 1});
     for (int i = 0; i < options.at_once; ++i) {
-      lanes_.push_back(std::make_unique<Lane>(device, *model_, working_, table, options.batch));
+      lanes_.push_back(std::make_unique<Lane>(device, *model_, working_, table, 1, options.batch));
     }
+    const std::int64_t joined =
+        model_->takes_learners() ? joined_size(options.joined, options.batch, kMostSamples) : 1;
+    if (joined == 1) return;
+    joined_ = std::make_unique<Lane>(device, *model_, working_, table, joined, options.batch);
   }
 
   core::Device device() const override { return device_; }
@@ -229,12 +254,21 @@ class DeviceSequenceEngine final : public SequenceEngine {
 
   void weights_written(const core::Stream& stream) override {
     for (const auto& lane : lanes_) lane->make_wait(stream);
+    if (joined_) joined_->make_wait(stream);
     working_.refresh(stream);
     updated_.record(stream);
   }
 
-  void gradient(const SequenceBatch& batch) override {
-    translated(device_, [&] { next_lane().gradient(batch, updated_); });
+  std::int64_t joined() const override { return joined_ ? joined_->learners() : 1; }
+  void gradients(std::span<const SequenceBatch> batches) override {
+    translated(device_, [&] {
+      while (!batches.empty()) {
+        Lane& lane = can_join(batches) ? *joined_ : next_lane();
+        const auto some = batches.first(static_cast<std::size_t>(lane.learners()));
+        lane.gradients(some, updated_);
+        batches = batches.subspan(some.size());
+      }
+    });
   }
   std::vector<float> score(const Rows& rows) override {
     return translated(device_, [&] {
@@ -266,6 +300,14 @@ class DeviceSequenceEngine final : public SequenceEngine {
     core::cuda::synchronize(stream);
   }
 
+  bool can_join(std::span<const SequenceBatch> batches) const {
+    if (!joined_ || static_cast<std::int64_t>(batches.size()) < joined()) return false;
+    const auto some = batches.first(static_cast<std::size_t>(joined()));
+    return std::ranges::all_of(some, [&](const SequenceBatch& batch) {
+      return batch.rows.width == some.front().rows.width;
+    });
+  }
+
   /// In turn, so that all of them have as much to do.
   Lane& next_lane() { return *lanes_[next_++ % lanes_.size()]; }
 
@@ -276,6 +318,7 @@ class DeviceSequenceEngine final : public SequenceEngine {
   WorkingWeights working_;
   Event updated_;  // the weights that are computed with
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::unique_ptr<Lane> joined_;  // or none
   std::atomic<std::size_t> next_ = 0;
 };
 

@@ -54,6 +54,19 @@ class WorkingWeights {
     return leaves;
   }
 
+  /// Such leaves for each learner, in a first dimension that repeats the same numbers: each
+  /// learner's gradients are apart.
+  std::vector<at::Tensor> leaves(std::int64_t learners) {
+    std::vector<at::Tensor> views;
+    for (const at::Tensor& leaf : leaves()) {
+      std::vector<std::int64_t> shape = leaf.sizes().vec();
+      shape.insert(shape.begin(), learners);
+      views.push_back(leaf.detach().unsqueeze(0).expand(shape));
+      views.back().set_requires_grad(true);
+    }
+    return views;
+  }
+
  private:
   // Elements; cuDNN's fastest kernels want aligned weights.
   static constexpr std::int64_t kAlignment = 64;

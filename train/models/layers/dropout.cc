@@ -47,9 +47,9 @@ struct Drop : torch::autograd::Function<Drop> {
                             std::int64_t byte, std::int64_t limit) {
     const at::Tensor x = given.contiguous();
     const at::Tensor y = at::empty_like(x);
-    cuda::drop(x.const_data_ptr<float>(), x.numel(),
-               {noise.const_data_ptr<std::int32_t>(), static_cast<std::int32_t>(salt),
-                static_cast<int>(byte), static_cast<int>(limit)},
+    cuda::drop(x.const_data_ptr<float>(),
+               {noise.const_data_ptr<std::int32_t>(), noise.numel(), x.numel() / noise.numel(),
+                static_cast<std::int32_t>(salt), static_cast<int>(byte), static_cast<int>(limit)},
                y.mutable_data_ptr<float>(), current_stream(x));
     return y;
   }
@@ -73,10 +73,11 @@ at::Tensor Dropout::operator()(const at::Tensor& x) {
   return x * bytes.ge(limit_).to(at::kFloat).mul_(256.0 / (256 - limit_));
 }
 
-/// One well-mixed number of 32 bits for each element.
+/// One well-mixed number of 32 bits for each element of each learner.
 void Dropout::draw(std::int64_t elements) {
-  bits_ = at::arange(elements, noise_.options());
-  bits_.add_(noise_).add_(salt_of(draws_));
+  bits_ =
+      at::arange(elements / noise_.numel(), noise_.options()).unsqueeze(0) + noise_.unsqueeze(1);
+  bits_.add_(salt_of(draws_));
   for (const std::int32_t factor : {0x7feb352d, 0x2c1b3c6d}) {
     bits_.bitwise_xor_(bits_.bitwise_right_shift(16)).mul_(factor);
   }

@@ -11,7 +11,8 @@ namespace train::models::layers {
 /// graph. A number is kept or not by 8 bits, so the share is one of 256.
 class Dropout {
  public:
-  /// Nothing happens where `noise` is undefined.
+  /// `noise` has a number for each learner, who has as many of the elements, in turn. Nothing
+  /// happens where it is undefined.
   Dropout(at::Tensor noise, double share);
 
   at::Tensor operator()(const at::Tensor& x);

@@ -17,22 +17,24 @@ struct LookUp : torch::autograd::Function<LookUp> {
                             const at::Tensor& tokens, std::int64_t none) {
     const at::Tensor flat = tokens.contiguous().flatten();
     context->save_for_backward({flat});
-    context->saved_data["rows"] = table.size(0);
+    context->saved_data["shape"] = table.sizes().vec();
     context->saved_data["none"] = none;
     std::vector<std::int64_t> shape = tokens.sizes().vec();
-    shape.push_back(table.size(1));
-    return table.index_select(0, flat).view(shape);
+    shape.push_back(table.size(-1));
+    const at::Tensor one = table.dim() == 3 ? table.select(0, 0) : table;
+    return one.index_select(0, flat).view(shape);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const at::Tensor tokens = context->get_saved_variables()[0];
     const at::Tensor grad = grads[0].contiguous();
-    const std::int64_t rows = context->saved_data["rows"].toInt();
-    const std::int64_t width = grad.size(-1);
-    const at::Tensor grad_table = at::empty({rows, width}, grad.options());
+    const std::vector<std::int64_t> shape = context->saved_data["shape"].toIntVector();
+    const std::int64_t learners = shape.size() == 3 ? shape[0] : 1;
+    const at::Tensor grad_table = at::empty(shape, grad.options());
     cuda::token_table_gradient(
-        {tokens.const_data_ptr<std::int64_t>(), tokens.numel(), grad.const_data_ptr<float>(), width,
-         rows, context->saved_data["none"].toInt(), grad_table.mutable_data_ptr<float>()},
+        {tokens.const_data_ptr<std::int64_t>(), learners, tokens.numel() / learners,
+         grad.const_data_ptr<float>(), grad_table.size(-1), grad_table.size(-2),
+         context->saved_data["none"].toInt(), grad_table.mutable_data_ptr<float>()},
         current_stream(grad));
     return {grad_table, {}, {}};
   }
@@ -41,8 +43,13 @@ struct LookUp : torch::autograd::Function<LookUp> {
 }  // namespace
 
 at::Tensor look_up(const at::Tensor& table, const at::Tensor& tokens, std::int64_t none) {
-  if (!table.is_cuda()) return at::embedding(table, tokens, none);
-  return LookUp::apply(table, tokens, none);
+  if (table.is_cuda()) return LookUp::apply(table, tokens, none);
+  if (table.dim() == 2) return at::embedding(table, tokens, none);
+  std::vector<at::Tensor> parts = tokens.chunk(table.size(0));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i] = at::embedding(table.select(0, static_cast<std::int64_t>(i)), parts[i], none);
+  }
+  return at::cat(parts);
 }
 
 }  // namespace train::models::layers

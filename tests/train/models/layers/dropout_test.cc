@@ -49,6 +49,23 @@ TEST(DropoutTest, DropsWhatTheBytesOfAHashSay) {
   }
 }
 
+TEST(DropoutTest, LearnersAreDroppedByTheirOwnNoise) {
+  const at::Tensor both = at::tensor({17, -4}, at::kInt).to(here());
+  Dropout dropout(both, 0.25);
+  for (int call = 0; call < 5; ++call) {
+    const at::Tensor out = factors(dropout);
+    for (const std::int64_t learner : {0, 1}) {
+      const std::int64_t half = kElements / 2;
+      const float* const got = out.const_data_ptr<float>() + learner * half;
+      for (std::int64_t i = 0; i < half; ++i) {
+        const bool kept = byte_of(i, learner == 0 ? 17 : -4,
+                                  static_cast<std::uint32_t>(call / 4 + 1), call % 4) >= 64;
+        ASSERT_EQ(got[i], kept ? 256.0F / 192 : 0.0F) << call << " " << learner << " " << i;
+      }
+    }
+  }
+}
+
 TEST(DropoutTest, AnotherSizeIsDrawnAnew) {
   Dropout dropout(noise(3), 0.5);
   const at::Tensor first = factors(dropout);

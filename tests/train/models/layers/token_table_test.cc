@@ -52,6 +52,27 @@ TEST_P(TokenTableTest, GivesRowsAndTakesTheirGradients) {
   EXPECT_TRUE(at::allclose(got, expected, 1e-5, 1e-5));
 }
 
+TEST(TokenTableTest, EachLearnersTokensAreItsOwn) {
+  const std::int64_t learners = 3;
+  const Case given{23, 40, learners * 2, 30};
+  const at::Tensor tokens = some_tokens(given);
+  const at::Tensor table = some_values({given.rows, given.width}).to(here());
+  const at::Tensor all = table.unsqueeze(0).expand({learners, given.rows, given.width});
+  const at::Tensor own = all.detach().set_requires_grad(true);
+  const at::Tensor out = look_up(own, tokens.to(here()), kNone);
+  const at::Tensor grad = some_values({given.samples, given.length, given.width}).to(here());
+  const at::Tensor got = torch::autograd::grad({out}, {own}, {grad})[0];
+  ASSERT_EQ(got.sizes(), all.sizes());
+  for (std::int64_t i = 0; i < learners; ++i) {
+    const at::Tensor one = table.detach().clone().set_requires_grad(true);
+    const at::Tensor part = look_up(one, tokens.narrow(0, 2 * i, 2).to(here()), kNone);
+    EXPECT_TRUE(at::equal(out.detach().narrow(0, 2 * i, 2), part.detach()));
+    const at::Tensor expected =
+        torch::autograd::grad({part}, {one}, {grad.narrow(0, 2 * i, 2).contiguous()})[0];
+    EXPECT_TRUE(at::equal(got[i], expected)) << i;
+  }
+}
+
 // One tile of tokens and columns, and more; rows that no token takes.
 INSTANTIATE_TEST_SUITE_P(Shapes, TokenTableTest,
                          testing::Values(Case{40, 32, 4, 9}, Case{9, 1, 1, 1},

@@ -8,14 +8,15 @@ namespace train::models::layers::cuda {
 
 /// Which of the numbers that Dropout draws decide.
 struct Drawn {
-  const std::int32_t* noise = nullptr;  ///< on the device
-  std::int32_t salt = 0;                ///< of the draw
-  int byte = 0;                         ///< of each number
-  int limit = 0;                        ///< under which it is dropped
+  const std::int32_t* noise = nullptr;  ///< of each learner, on the device
+  std::int64_t learners = 1;
+  std::int64_t elements = 0;  ///< of a learner
+  std::int32_t salt = 0;      ///< of the draw
+  int byte = 0;               ///< of each number
+  int limit = 0;              ///< under which it is dropped
 };
 
 /// What Dropout says, in order on `stream`.
-void drop(const float* x, std::int64_t elements, const Drawn& drawn, float* y,
-          const scalecom::core::Stream& stream);
+void drop(const float* x, const Drawn& drawn, float* y, const scalecom::core::Stream& stream);
 
 }  // namespace train::models::layers::cuda

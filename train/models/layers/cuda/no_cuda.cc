@@ -17,7 +17,7 @@ void ctc(const Ctc& /*shape*/, const CtcPass& /*pass*/, const scalecom::core::St
   refuse();
 }
 
-void drop(const float* /*x*/, std::int64_t /*elements*/, const Drawn& /*drawn*/, float* /*y*/,
+void drop(const float* /*x*/, const Drawn& /*drawn*/, float* /*y*/,
           const scalecom::core::Stream& /*stream*/) {
   refuse();
 }
