@@ -50,7 +50,7 @@ std::shared_ptr<Ddp> make_ddp(const std::string& spec, const std::vector<std::st
   for (std::size_t i = 0; i < names.size(); ++i) parameters.push_back({names[i], tensors[i]});
   auto communicator = communicator_of(group, deadline_seconds, parts);
   const py::gil_scoped_release released;
-  return std::make_shared<Ddp>(spec, std::move(parameters), std::move(communicator));
+  return std::make_shared<Ddp>(spec, parameters, std::move(communicator));
 }
 
 /// First element, length and room of a shard.
@@ -171,7 +171,7 @@ void bind_ddp(py::module_& module) {
            [](Ddp& ddp, const py::object& reducer) {
              ddp.register_with(*reducer.cast<c10d::Reducer*>());
            })
-      .def("follow_scale", [](Ddp& ddp, at::Tensor scale) { ddp.follow_scale(std::move(scale)); })
+      .def("follow_scale", &Ddp::follow_scale)
       .def("set_flops", &Ddp::set_flops)
       .def("wants_flops", &Ddp::wants_flops)
       .def("rates", &Ddp::rates, Released())

@@ -36,34 +36,34 @@ std::vector<layout::Tensor> tensors_of(const std::vector<Ddp::Parameter>& parame
 }
 
 // A method may remember more of a parameter than one memory: "NAME/velocity", as long as it likes.
-bool has_place_for(const std::vector<Ddp::Parameter>& parameters, const std::string& memory,
+bool has_place_for(const std::vector<layout::Tensor>& tensors, const std::string& memory,
                    std::int64_t elements) {
   const auto find = [&](const std::string& name) {
-    return std::find_if(parameters.begin(), parameters.end(),
-                        [&](const Ddp::Parameter& one) { return one.name == name; });
+    return std::find_if(tensors.begin(), tensors.end(),
+                        [&](const layout::Tensor& one) { return one.name == name; });
   };
   const auto own = find(memory);
-  if (own != parameters.end()) return own->tensor.numel() == elements;
+  if (own != tensors.end()) return own->elements() == elements;
   const std::size_t slash = memory.rfind('/');
-  return slash != std::string::npos && find(memory.substr(0, slash)) != parameters.end();
+  return slash != std::string::npos && find(memory.substr(0, slash)) != tensors.end();
 }
 
 }  // namespace
 
-Ddp::Ddp(const std::string& spec, std::vector<Parameter> parameters,
+Ddp::Ddp(const std::string& spec, const std::vector<Parameter>& parameters,
          std::unique_ptr<comm::Communicator> communicator)
-    : parameters_(std::move(parameters)),
-      communicator_(std::move(communicator)),
+    : communicator_(std::move(communicator)),
       method_(methods::make(spec)),
-      rates_(tensors_of(parameters_), method_->rate_policy()) {
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const auto& [name, tensor] = parameters_[i];
+      rates_(tensors_of(parameters), method_->rate_policy()) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, tensor] = parameters[i];
+    addresses_.emplace_back(tensor.getIntrusivePtr());
     if (!by_tensor_.emplace(tensor.unsafeGetTensorImpl(), i).second) {
       throw core::UsageError(core::concat("[torch] parameter '", name, "' stands twice"));
     }
   }
-  const bool on_gpu = !parameters_.empty() && parameters_.front().tensor.is_cuda();
-  stream_ = on_gpu ? side_stream(core::Device::cuda(parameters_.front().tensor.get_device()))
+  const bool on_gpu = !parameters.empty() && parameters.front().tensor.is_cuda();
+  stream_ = on_gpu ? side_stream(core::Device::cuda(parameters.front().tensor.get_device()))
                    : core::Stream::worker();
 }
 
@@ -77,7 +77,7 @@ void Ddp::register_with(c10d::Reducer& reducer) {
   }
 }
 
-const layout::Layout& Ddp::layout_of(c10d::GradBucket& bucket) {
+std::vector<std::size_t> Ddp::members_of(const c10d::GradBucket& bucket) const {
   std::vector<std::size_t> members;
   for (const at::Tensor& parameter : bucket.getParameters()) {
     const auto found = by_tensor_.find(parameter.unsafeGetTensorImpl());
@@ -88,12 +88,16 @@ const layout::Layout& Ddp::layout_of(c10d::GradBucket& bucket) {
     }
     members.push_back(found->second);
   }
+  return members;
+}
+
+const layout::Layout& Ddp::layout_of(const std::vector<std::size_t>& members) {
   const auto found = layouts_.find(members);
   if (found != layouts_.end()) return found->second;
   std::vector<layout::Tensor> tensors;
   for (const std::size_t member : members) tensors.push_back(rates_.tensors()[member]);
   const layout::RatePlan& plan = rates_.plan(*communicator_);
-  return layouts_.emplace(std::move(members), plan.bucket(tensors)).first->second;
+  return layouts_.emplace(members, plan.bucket(tensors)).first->second;
 }
 
 // Tried on a method of its own, which is then made anew: what either refuses changes nothing here.
@@ -118,14 +122,14 @@ void Ddp::load(const std::filesystem::path& folder) {
 
 void Ddp::check_places(const state::Loaded& loaded, const std::filesystem::path& folder) const {
   for (const auto& [name, memory] : loaded.memories) {
-    if (has_place_for(parameters_, name, memory.size())) continue;
+    if (has_place_for(rates_.tensors(), name, memory.size())) continue;
     throw core::UsageError(core::concat("[state] ", folder.string(), " has a memory of ",
                                         memory.size(), " elements of '", name,
                                         "', which this model has not"));
   }
 }
 
-void Ddp::follow_scale(at::Tensor scale) {
+void Ddp::follow_scale(const at::Tensor& scale) {
   const at::Device device = device_of(stream_);
   if (scale.device() != device || scale.scalar_type() != at::kFloat || scale.numel() != 1) {
     throw core::UsageError(core::concat("[torch] the scaler keeps its scale on ",
@@ -133,7 +137,7 @@ void Ddp::follow_scale(at::Tensor scale) {
                                         ": use torch.amp.GradScaler(\"",
                                         c10::DeviceTypeName(device.type(), true), "\")"));
   }
-  scale_ = std::move(scale);
+  scale_ = scale.detach();  // the same memory, in a tensor that Python has not
 }
 
 methods::Method& Ddp::settled() {
@@ -149,31 +153,42 @@ methods::Method& Ddp::settled() {
 }
 
 c10::intrusive_ptr<Future> Ddp::reduce(c10d::GradBucket& bucket) {
-  const at::Tensor tensor = bucket.getBuffer();
+  at::Tensor tensor = bucket.getBuffer();
   const auto future = make_future(tensor);
-  if (stream_.device().is_cuda()) {
-    wait_for_current(stream_);
-    const OnStream on_stream(stream_);
-    try {
-      reduce_now(tensor, layout_of(bucket));
-      future->markCompleted(tensor);
-    } catch (const std::exception&) {
-      future->setError(std::current_exception());
+  try {
+    if (stream_.device().is_cuda()) {
+      wait_for_current(stream_);
+      const OnStream on_stream(stream_);
+      reduce_now(tensor, layout_of(members_of(bucket)));
+      future->markCompleted(std::move(tensor));
+    } else {
+      reduce_later(std::move(tensor), members_of(bucket), future);
     }
-    return future;
+  } catch (const std::exception&) {
+    future->setError(std::current_exception());
   }
-  // Bucket objects do not outlive this call; what is needed of them does.
-  const auto self = shared_from_this();
-  auto copy = std::make_shared<c10d::GradBucket>(bucket);
-  static_cast<void>(stream_.run([self, tensor, copy, future] {
-    try {
-      self->reduce_now(tensor, self->layout_of(*copy));
-      future->markCompleted(tensor);
-    } catch (const std::exception&) {
-      future->setError(std::current_exception());
-    }
-  }));
   return future;
+}
+
+void Ddp::reduce_later(at::Tensor tensor, std::vector<std::size_t> members,
+                       c10::intrusive_ptr<Future> future) {
+  auto task = [self = shared_from_this(), tensor = std::move(tensor), members = std::move(members),
+               future = std::move(future)]() mutable {
+    std::exception_ptr failure;
+    try {
+      self->reduce_now(tensor, self->layout_of(members));
+    } catch (const std::exception&) {
+      failure = std::current_exception();
+    }
+    // Before anybody goes on who may end the module, or the process.
+    self.reset();
+    if (failure) {
+      future->setError(failure);
+    } else {
+      future->markCompleted(std::move(tensor));
+    }
+  };
+  static_cast<void>(stream_.run(std::move(task)));
 }
 
 void Ddp::reduce_now(const at::Tensor& tensor, const layout::Layout& layout) {

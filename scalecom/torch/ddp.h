@@ -24,6 +24,11 @@ namespace scalecom::torch {
 /// On the CPU a worker thread reduces bucket after bucket, in the order in which DDP brings them,
 /// which is the same on all ranks; DDP's own thread, which holds a lock, never waits. On a GPU all
 /// is put on a stream of its own. The other calls come between steps.
+///
+/// The worker may end a bucket, and drop the last of this, while Python's interpreter shuts down. A
+/// thread that then takes the interpreter's lock, as it must to drop a tensor that Python knows, is
+/// ended, and takes the process with it. So neither this nor a bucket under way holds such a
+/// tensor: parameters are known by their addresses.
 class Ddp : public std::enable_shared_from_this<Ddp> {
  public:
   struct Parameter {
@@ -33,7 +38,7 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
 
   /// The model's parameters, in its own order; UsageError for a name or a tensor that stands twice,
   /// and for what methods::make refuses.
-  Ddp(const std::string& spec, std::vector<Parameter> parameters,
+  Ddp(const std::string& spec, const std::vector<Parameter>& parameters,
       std::unique_ptr<comm::Communicator> communicator);
 
   /// Becomes the reducer's hook. core::UsageError where it has one already.
@@ -52,7 +57,7 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   /// A loss scaler's scale, a tensor of one float that it changes in place: from now on the memory
   /// follows it. A scale that has become smaller since the last step means that the scaler skipped
   /// that step, which is then taken back over all its buckets.
-  void follow_scale(at::Tensor scale);
+  void follow_scale(const at::Tensor& scale);
 
   /// The method with its memories in the scaler's units of now, and without a step that the scaler
   /// has skipped: to be looked at, or saved.
@@ -70,25 +75,32 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
 
   methods::Method& method() { return *method_; }
   comm::Communicator& communicator() { return *communicator_; }
-  const std::vector<Parameter>& parameters() const { return parameters_; }
   /// The rate of each parameter; 1 travels dense. Only from the first bucket on with rates by
   /// FLOPs.
   std::vector<double> rates() const { return rates_.rates(); }
 
  private:
-  const layout::Layout& layout_of(c10d::GradBucket& bucket);
+  /// The places of a bucket's parameters among the model's.
+  std::vector<std::size_t> members_of(const c10d::GradBucket& bucket) const;
+  const layout::Layout& layout_of(const std::vector<std::size_t>& members);
+  /// In the worker's thread.
+  void reduce_later(at::Tensor tensor, std::vector<std::size_t> members,
+                    c10::intrusive_ptr<c10::ivalue::Future> future);
   void reduce_now(const at::Tensor& tensor, const layout::Layout& layout);
   /// UsageError where a memory belongs to no parameter of this model.
   void check_places(const state::Loaded& loaded, const std::filesystem::path& folder) const;
 
-  std::vector<Parameter> parameters_;
+  /// Does not keep a tensor, but keeps its address from being given to another.
+  using Address = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
+  std::vector<Address> addresses_;  // of the parameters
   std::map<const c10::TensorImpl*, std::size_t> by_tensor_;
   std::unique_ptr<comm::Communicator> communicator_;
   std::unique_ptr<methods::Method> method_;
   ModelRates rates_;
   std::map<std::vector<std::size_t>, layout::Layout> layouts_;  // by the parameters of a bucket
   core::Stream stream_;                                         // a worker's, or a GPU's
-  at::Tensor scale_;
+  at::Tensor scale_;                                            // the scaler's memory
 };
 
 }  // namespace scalecom::torch

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <random>
 #include <span>
 #include <thread>
@@ -48,10 +49,11 @@ class Module {
       parameters_.push_back(at::zeros({kRows, kColumns}));
       named.push_back({name_of(i), parameters_.back()});
     }
-    hook_ = std::make_shared<Ddp>(spec, std::move(named), std::move(communicator));
+    hook_ = std::make_shared<Ddp>(spec, named, std::move(communicator));
   }
 
   Ddp& hook() { return *hook_; }
+  const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
   Future bring(int tensor, const at::Tensor& gradient) {
     return bring(tensor, gradient, parameters_[static_cast<std::size_t>(tensor)]);
@@ -193,6 +195,24 @@ TEST(DdpTest, AModuleMayGoWhileItsBucketsAreUnderWay) {
   });
 }
 
+TEST(DdpTest, AHookHoldsNoParameterAndIsNotHeldByABucketThatIsDone) {
+  run([](std::unique_ptr<comm::Communicator> end) {
+    const int rank = end->rank();
+    Module module(kSpec, std::move(end));
+    const at::Tensor& parameter = module.parameters().front();
+    EXPECT_EQ(parameter.use_count(), 1);
+    const Future future = module.bring(0, tensor_of(gradient_of(rank, 0, 0)));
+    EXPECT_EQ(parameter.use_count(), 1);  // while it is under way
+    // How many hold the hook when the future is completed.
+    const auto holders = std::make_shared<std::promise<long>>();
+    future->addCallback([&module, holders](auto&) {
+      holders->set_value(module.hook().weak_from_this().use_count());
+    });
+    EXPECT_EQ(holders->get_future().get(), 1);
+    EXPECT_FALSE(future->hasError());
+  });
+}
+
 TEST(DdpTest, OptionsThatCannotBeChangeNothing) {
   run([](std::unique_ptr<comm::Communicator> end) {
     const int rank = end->rank();
@@ -247,7 +267,7 @@ TEST(DdpTest, AnotherModelsMemoriesAreRefusedAtEveryRank) {
       const std::int64_t rows = i == kTensors - 1 ? kRows + 1 : kRows;
       parameters.push_back({name_of(i), at::zeros({rows, kColumns})});
     }
-    const auto other = std::make_shared<Ddp>(kSpec, std::move(parameters), std::move(end));
+    const auto other = std::make_shared<Ddp>(kSpec, parameters, std::move(end));
     EXPECT_THROW(other->load(folder.path()), core::UsageError);
     EXPECT_EQ(other->method().steps(), 0);
     EXPECT_TRUE(other->method().memories().empty());
