@@ -71,6 +71,13 @@ std::unique_ptr<Fsdp> make_fsdp(const std::string& spec, const std::vector<std::
                                 std::move(communicator));
 }
 
+void check_fsdp(const std::string& spec, const std::vector<std::string>& names,
+                const std::vector<std::vector<std::int64_t>>& shapes) {
+  std::vector<Fsdp::Parameter> parameters;
+  for (std::size_t i = 0; i < names.size(); ++i) parameters.push_back({names[i], shapes.at(i)});
+  Fsdp::check(spec, parameters);
+}
+
 at::Tensor copy_of(std::span<const float> values) {
   at::Tensor copy = at::empty({static_cast<std::int64_t>(values.size())}, at::kFloat);
   std::copy(values.begin(), values.end(), copy.mutable_data_ptr<float>());
@@ -189,6 +196,7 @@ void bind_fsdp(py::module_& module) {
   py::class_<Fsdp> type(module, "Fsdp");
   bind_method(type);
   type.def(py::init(&make_fsdp))
+      .def_static("check", &check_fsdp)
       .def("reduce", &Fsdp::reduce, Released())
       .def("set_flops",
            [](Fsdp& fsdp, const std::vector<double>& flops) { fsdp.rates().set_flops(flops); })

@@ -59,14 +59,18 @@ def register(
             "the model is on a GPU, and this scalecom was built without CUDA: it takes models on the CPU"
         )
     _check_no_hook(ddp)
-    group = groups.same_ranks(ddp.process_group, deadline)
-    levels = groups.divide(group, spec, deadline)
-    core = _core.Ddp(
-        spec, names, parameters, group, deadline.total_seconds(), levels.parts if levels else []
-    )
-    core.register(ddp.reducer)
-    if scaler is not None and scaler.is_enabled():
-        core.follow_scale(_scale_of(scaler, parameters))
+    with groups.ended_on_error(ddp.process_group) as made:
+        group = groups.same_ranks(ddp.process_group, deadline)
+        made.append(group)
+        levels = groups.divide(group, spec, deadline)
+        if levels:
+            made += [levels.inside, levels.between]
+        core = _core.Ddp(
+            spec, names, parameters, group, deadline.total_seconds(), levels.parts if levels else []
+        )
+        if scaler is not None and scaler.is_enabled():
+            core.follow_scale(_scale_of(scaler, parameters))
+        core.register(ddp.reducer)  # which cannot be taken back
     if core.wants_flops():
         count_on_first_forward(ddp.module, names, core.set_flops)
     state = State(core, names, parameters, group, levels, ddp.module)

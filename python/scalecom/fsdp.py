@@ -70,6 +70,8 @@ def register_fsdp(
         peers=between,
         node=shards.group,
     )
+    # The same everywhere, so that all ranks are refused before there is a group, or none is.
+    _core.Fsdp.check(spec, shards.names, shards.shapes)
     group = same_ranks(between, deadline)
     core = _core.Fsdp(
         spec, shards.names, shards.shapes, shards.places, shards.members, group,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -22,6 +24,18 @@ class Levels:
     learner: int
     learners: int
     parts: list[tuple[list[int], Any]]  # as the extension takes them
+
+
+@contextmanager
+def ended_on_error(group: Any) -> Iterator[list[Any]]:
+    """A list for what is made of the ranks of a group: where an error comes out, that is ended if it can be."""
+    made: list[Any] = []
+    try:
+        yield made
+    except BaseException:
+        for one in made if can_end_groups_of(group) else []:
+            dist.destroy_process_group(one)
+        raise
 
 
 def same_ranks(group: Any, deadline: timedelta) -> Any:

@@ -61,6 +61,10 @@ Fsdp::Fsdp(const std::string& spec, std::vector<Parameter> parameters,
   }
 }
 
+void Fsdp::check(const std::string& spec, const std::vector<Parameter>& parameters) {
+  static_cast<void>(ModelRates(tensors_of(parameters), make_method(spec)->rate_policy()));
+}
+
 Fsdp::Module& Fsdp::laid_out(std::size_t index) {
   Module& module = modules_.at(index);
   if (module.laid_out) return module;

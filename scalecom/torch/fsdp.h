@@ -37,6 +37,10 @@ class Fsdp {
        std::vector<std::vector<std::size_t>> modules,
        std::unique_ptr<comm::Communicator> communicator);
 
+  /// Throws what the constructor would, for a caller that has no communicator yet. Only names and
+  /// shapes count of the parameters.
+  static void check(const std::string& spec, const std::vector<Parameter>& parameters);
+
   /// A module's gradients, flat: in, this rank's shard averaged inside the node; out, in the same
   /// place, its mean over nodes. On a GPU all of it is put on torch's current stream.
   void reduce(std::size_t module, const at::Tensor& shard);

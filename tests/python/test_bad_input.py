@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+import torch.distributed as dist
 from models import batch, network
 from ranks import Ranks
 from torch import nn
@@ -86,6 +87,34 @@ def test_a_method_that_is_not(world, spec: str, word: str) -> None:
     for error in world(2).errors(_spec, spec):
         assert isinstance(error, ValueError)
         assert word in str(error)
+
+
+def _refused(rank: int, _size: int, spec: str, has_hook: bool) -> tuple[int, int]:
+    """Groups before and after a call that is refused; then one that is not."""
+    before = len(dist.distributed_c10d._world.pg_map)
+    ddp = DistributedDataParallel(network())
+    if has_hook:
+        ddp._register_builtin_comm_hook(dist.BuiltinCommHookType.ALLREDUCE)
+    with pytest.raises(ValueError):
+        scalecom.register(ddp, spec)
+    after = len(dist.distributed_c10d._world.pg_map)
+    if has_hook:
+        ddp = DistributedDataParallel(network())
+    state = scalecom.register(ddp, "scalecom")
+    inputs, labels = batch(rank, 0)
+    nn.functional.cross_entropy(ddp(inputs), labels).backward()
+    state.close()
+    return before, after
+
+
+@pytest.mark.parametrize(
+    ("spec", "has_hook"),
+    [("scalecon", False), ("scalecom,groups=3", False), ("scalecom,rates=no such*:4", False),
+     ("scalecom,groups=1,rates=no such*:4", False), ("scalecom,groups=2", True)],
+)
+def test_what_is_refused_leaves_no_group(world, spec: str, has_hook: bool) -> None:
+    for before, after in world(2).run(_refused, spec, has_hook):
+        assert after == before
 
 
 def _ranks_differ(rank: int, _size: int) -> None:

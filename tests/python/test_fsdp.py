@@ -327,17 +327,24 @@ def test_bad_input_is_named_on_every_rank(world, case: object, kind: type, words
         assert words in str(error)
 
 
+def _groups(_rank: int, _size: int) -> int:
+    mesh_of(2, 2)  # has some of its own, made once
+    return len(dist.distributed_c10d._world.pg_map)
+
+
 @pytest.mark.parametrize(
     ("spec", "word"),
-    [("scalecon", "allowed: dense"), ("scalecom,rate=0", "rate"),
+    [("scalecon", "allowed: dense"), ("scalecom,rate=0", "rate"), ("scalecom,rates=none*:4", "none*"),
      ("scalecom,rate=2000,rates=flops", "within [1, 1000]"),
      ("scalecom,groups=2", "a node is a group"), ("scalecom,select=exact", "select=chunk"), ("topk,rate=100", "whole tensors"),
      ("powersgd", "whole tensors")],
 )
 def test_a_method_that_is_not(world, spec: str, word: str) -> None:
+    before = world(4).run(_groups)
     for error in world(4).errors(_spec, spec):
         assert isinstance(error, ValueError), error
         assert word in str(error)
+    assert world(4).run(_groups) == before
 
 
 def _of_another_method(rank: int, _size: int) -> None:
