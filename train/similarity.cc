@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "scalecom/state/memory_file.h"
+#include "scalecom/state/checksum.h"
 #include "scalecom/state/memory_set.h"
-#include "scalecom/state/safetensors.h"
 #include "train/gram.h"
 
 namespace train {
@@ -13,21 +12,25 @@ namespace {
 
 namespace state = scalecom::state;
 
-constexpr std::int64_t kPiece = std::int64_t{1} << 16;
-
-/// Adds the products of each two learners' `name`.
-void add_products(const std::vector<state::SafetensorsReader>& files, const std::string& name,
-                  Gram& products) {
-  const std::int64_t elements = files.front().tensor(name).elements;
+/// The products of each two learners' `name`, whose data are checked on the way.
+Gram products_of(const std::vector<state::MemoryFile>& files, const std::string& name,
+                 std::int64_t elements) {
+  constexpr std::int64_t kPiece = state::Checksum::kBlock;
+  Gram products(files.size());
+  std::vector<state::Checksum> sums(files.size());
   std::vector<float> pieces;
   for (std::int64_t first = 0; first < elements; first += kPiece) {
     const auto size = static_cast<std::size_t>(std::min(kPiece, elements - first));
     pieces.resize(size * files.size());
     for (std::size_t r = 0; r < files.size(); ++r) {
-      files[r].read(files[r].tensor(name), first, std::span(pieces).subspan(r * size, size));
+      const auto piece = std::span(pieces).subspan(r * size, size);
+      files[r].reader.read(files[r].reader.tensor(name), first, piece);
+      sums[r].add(piece);
     }
     products.add(pieces);
   }
+  for (std::size_t r = 0; r < files.size(); ++r) files[r].check_sum(name, sums[r]);
+  return products;
 }
 
 }  // namespace
@@ -45,20 +48,16 @@ Similarity measure_similarity(const std::filesystem::path& folder) {
   const state::CheckedSet set = state::check_set(folder);
   Similarity result{set.first.method, set.first.step, set.learners(), {}, {}, {}};
   const auto ranks = static_cast<std::size_t>(set.learners());
-  // For its checks of all data.
-  for (int learner = 0; learner < set.learners(); ++learner) {
-    state::load(folder, learner, set.learners());
-  }
+  if (set.elements.size() > 1) set.check_parts(folder);
 
   Gram products(ranks);
   for (std::size_t member = 0; member < set.elements.size(); ++member) {
-    std::vector<state::SafetensorsReader> files;
-    for (const std::vector<int>& members : set.ranks) {
-      files.emplace_back(set.path(folder, members[member]));
+    std::vector<state::MemoryFile> files;
+    for (int learner = 0; learner < set.learners(); ++learner) {
+      files.push_back(set.open(folder, learner, member));
     }
     for (const auto& [name, elements] : set.elements[member]) {
-      Gram own(ranks);
-      add_products(files, name, own);
+      const Gram own = products_of(files, name, elements);
       Similarity::Tensor tensor{name, elements, {}};
       for (std::size_t a = 0; a < ranks; ++a) tensor.norms.push_back(own.norm(a));
       products += own;

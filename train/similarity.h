@@ -28,8 +28,8 @@ struct Similarity {
   double mean_distance() const;
 };
 
-/// Reads a folder that scalecom/state wrote, in pieces: room is taken for one rank's memories at
-/// most. core::UsageError, naming the file, where one is damaged.
+/// Reads a folder that scalecom/state wrote, each file once and in pieces, so that little room is
+/// taken. core::UsageError, naming the file, where one is damaged.
 Similarity measure_similarity(const std::filesystem::path& folder);
 
 }  // namespace train

@@ -80,14 +80,7 @@ class Division {
         mix(at, block);
       }
     }
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const MemoryFile& file = parts_[i].file;
-      if (sums_[i].text() != file.sums.at(name_)) {
-        throw UsageError(concat("[state] '", file.reader.path().string(),
-                                "' is damaged: the checksum of tensor '", name_,
-                                "' does not fit its data"));
-      }
-    }
+    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].file.check_sum(name_, sums_[i]);
   }
 
  private:
@@ -122,7 +115,7 @@ class Division {
 
 // The whole tensors, of parts that follow one another.
 std::map<std::string, core::AlignedArray<float>> join(
-    const std::filesystem::path& folder, std::map<std::string, core::AlignedArray<float>> parts) {
+    std::map<std::string, core::AlignedArray<float>> parts) {
   std::map<std::string, core::AlignedArray<float>> joined;
   std::map<std::string, std::map<std::int64_t, core::AlignedArray<float>*>> divided;
   for (auto& [key, data] : parts) {
@@ -134,13 +127,7 @@ std::map<std::string, core::AlignedArray<float>> join(
   }
   for (const auto& [name, by_first] : divided) {
     std::int64_t elements = 0;
-    for (const auto& [first, data] : by_first) {
-      if (first != elements) {
-        throw UsageError(concat("[state] folder '", folder.string(), "' has no memory of elements ",
-                                elements, " to ", first, " of tensor '", name, "'"));
-      }
-      elements += data->size();
-    }
+    for (const auto& [first, data] : by_first) elements += data->size();
     core::AlignedArray<float> whole(elements);
     for (const auto& [first, data] : by_first) {
       std::copy(data->begin(), data->end(), whole.begin() + first);
@@ -187,6 +174,7 @@ void save(const std::filesystem::path& folder, int rank, int world, const Memori
 Loaded load(const std::filesystem::path& folder, int number, int learners) {
   check_rank(number, learners);
   const CheckedSet set = check_set(folder);
+  if (set.elements.size() > 1) set.check_parts(folder);
   Loaded loaded{set.first.method, set.first.step, {}};
   for (std::size_t member = 0; member < set.elements.size(); ++member) {
     const std::vector<Part> parts = parts_of(folder, set, member, number, learners);
@@ -196,7 +184,7 @@ Loaded load(const std::filesystem::path& folder, int number, int learners) {
       loaded.memories.emplace(name, std::move(data));
     }
   }
-  if (set.elements.size() > 1) loaded.memories = join(folder, std::move(loaded.memories));
+  if (set.elements.size() > 1) loaded.memories = join(std::move(loaded.memories));
   return loaded;
 }
 

@@ -13,7 +13,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
-#include "scalecom/state/checksum.h"
+#include "scalecom/layout/layout.h"
 
 namespace scalecom::state {
 namespace {
@@ -337,6 +337,12 @@ std::string rank_file(int rank) {
 
 }  // namespace
 
+void MemoryFile::check_sum(const std::string& tensor, const Checksum& sum) const {
+  if (sum.text() == sums.at(tensor)) return;
+  refuse(reader.path(),
+         concat("is damaged: the checksum of tensor '", tensor, "' does not fit its data"));
+}
+
 CheckedSet check_set(const std::filesystem::path& folder) {
   CheckedSet set;
   set.name = newest_set(folder);
@@ -380,6 +386,27 @@ MemoryFile CheckedSet::open(const std::filesystem::path& folder, int learner,
   check_same_save(file, first);
   check_same_tensors(file, rank_file(ranks[0][member]), elements[member]);
   return file;
+}
+
+void CheckedSet::check_parts(const std::filesystem::path& folder) const {
+  std::map<std::string, std::map<std::int64_t, std::int64_t>> divided;  // lengths by first element
+  for (const auto& of_member : elements) {
+    for (const auto& [key, count] : of_member) {
+      if (const auto part = layout::parse_part_key(key)) {
+        divided[part->name].emplace(part->first, count);
+      }
+    }
+  }
+  for (const auto& [tensor, by_first] : divided) {
+    std::int64_t end = 0;
+    for (const auto& [first, count] : by_first) {
+      if (first != end) {
+        throw UsageError(concat("[state] folder '", folder.string(), "' has no memory of elements ",
+                                end, " to ", first, " of tensor '", tensor, "'"));
+      }
+      end += count;
+    }
+  }
 }
 
 Saved describe(const std::filesystem::path& folder) {

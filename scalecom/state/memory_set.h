@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "scalecom/state/checksum.h"
 #include "scalecom/state/memory_file.h"
 #include "scalecom/state/safetensors.h"
 
@@ -62,6 +63,9 @@ struct MemoryFile {
 
   /// core::UsageError where it is not the file of `rank` of the set.
   static MemoryFile open(const std::filesystem::path& folder, int rank, const SetName& set);
+
+  /// core::UsageError where `sum`, of all data that were read of a tensor, is not the file's.
+  void check_sum(const std::string& tensor, const Checksum& sum) const;
 };
 
 /// A set whose headers have been checked.
@@ -72,12 +76,10 @@ struct CheckedSet {
   std::vector<std::map<std::string, std::int64_t>> elements;  ///< by member
 
   int learners() const { return static_cast<int>(ranks.size()); }
-  /// Of a rank's file.
-  std::filesystem::path path(const std::filesystem::path& folder, int rank) const {
-    return folder / file_name(rank, name);
-  }
   /// A file of the set, checked once more: it may have been replaced meanwhile.
   MemoryFile open(const std::filesystem::path& folder, int learner, std::size_t member) const;
+  /// core::UsageError where a tensor that is divided among members lacks a part.
+  void check_parts(const std::filesystem::path& folder) const;
 };
 
 /// The newest complete set; core::UsageError as of describe().

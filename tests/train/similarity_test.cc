@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "scalecom/core/error.h"
@@ -54,6 +56,61 @@ TEST(SimilarityTest, DamagedFilesAreRefused) {
   ASSERT_TRUE(std::filesystem::exists(file));
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 4);
   EXPECT_THROW(measure_similarity(folder / ""), scalecom::core::UsageError);
+}
+
+TEST(SimilarityTest, AWrongNumberIsRefused) {
+  const Folder folder;
+  save(folder / "", {{3, 4}, {-4, 3}, {1, 1}});
+  for (const char* name : {"rank-00000-of-00003.safetensors", "rank-00002-of-00003.safetensors"}) {
+    const auto file = folder / name;
+    const auto flip = [&] {
+      std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+      stream.seekg(-1, std::ios::end);
+      const char last = static_cast<char>(stream.get() ^ 1);
+      stream.seekp(-1, std::ios::end);
+      stream.put(last);
+    };
+    flip();
+    const std::string message =
+        message_of<scalecom::core::UsageError>([&] { measure_similarity(folder / ""); });
+    EXPECT_NE(message.find(name), std::string::npos) << message;
+    EXPECT_NE(message.find("checksum of tensor 'b'"), std::string::npos) << message;
+    flip();
+  }
+  EXPECT_NO_THROW(measure_similarity(folder / ""));
+}
+
+TEST(SimilarityTest, AMissingPartIsRefused) {
+  const Folder folder;
+  const std::vector<float> values(100, 1.0F);
+  for (int rank = 0; rank < 4; ++rank) {
+    state::Memories memories{"scalecom", 9, {}, {}, {rank / 2, 2}};
+    memories.named.push_back({rank % 2 == 0 ? "a[0:100]" : "a[150:250]", values});
+    state::save(folder / "", rank, 4, memories);
+  }
+  const std::string message =
+      message_of<scalecom::core::UsageError>([&] { measure_similarity(folder / ""); });
+  EXPECT_NE(message.find("elements 100 to 150 of tensor 'a'"), std::string::npos) << message;
+}
+
+TEST(SimilarityTest, EveryFileIsReadOnce) {
+  const Folder folder;
+  save(folder / "", std::vector<std::vector<float>>(6, {3, 4}));
+  std::uintmax_t bytes = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder / "")) {
+    bytes += file.file_size();
+  }
+  const auto read_so_far = [] {
+    std::ifstream counters("/proc/self/io");
+    std::string word;
+    std::uintmax_t count = 0;
+    counters >> word >> count;  // rchar: what was read, from the disk or not
+    return count;
+  };
+  const std::uintmax_t before = read_so_far();
+  if (before == 0) GTEST_SKIP() << "the system does not count what is read";
+  measure_similarity(folder / "");
+  EXPECT_LT(read_so_far() - before, bytes + bytes / 10);  // headers are read twice
 }
 
 }  // namespace
