@@ -307,10 +307,7 @@ void Learner::finish() {
     }
     if (gradient_.device().is_cuda()) {
       result["device"] = core::to_string(gradient_.device());
-      // Others that share the GPU may have given back more than this run took.
-      if (const std::int64_t taken = job_.device_memory.taken(); taken > 0) {
-        result["device_peak_bytes"] = taken;
-      }
+      result["device_peak_bytes"] = job_.device_memory.peak();
     }
     job_.folder.write_result(result);
   });

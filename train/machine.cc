@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "scalecom/core/cuda/runtime.h"
+#include "train/models/cuda/memory.h"
 
 namespace train {
 
@@ -15,11 +16,14 @@ std::int64_t peak_bytes() {
 }
 
 DeviceMemory::DeviceMemory(core::Device device) : device_(device) {
-  if (device_.is_cuda()) free_before_ = core::cuda::memory_info(device_).free;
+  if (!device_.is_cuda()) return;
+  core::cuda::reset_peak(device_);
+  models::cuda::reset_peak(device_);
 }
 
-std::int64_t DeviceMemory::taken() const {
-  return device_.is_cuda() ? free_before_ - core::cuda::memory_info(device_).free : 0;
+std::int64_t DeviceMemory::peak() const {
+  if (!device_.is_cuda()) return 0;
+  return core::cuda::peak_bytes(device_) + models::cuda::peak_bytes(device_);
 }
 
 }  // namespace train

@@ -9,16 +9,17 @@ namespace train {
 /// The most memory that this process has had in use at any time.
 std::int64_t peak_bytes();
 
-/// What is taken of a GPU's memory after this was made: a run gives nothing back before its end. Of
-/// a GPU that others use too, what they take counts as well.
+/// What this process takes of a GPU's memory after this was made. What others take of it does not
+/// count, nor what CUDA needs for itself: its context, kernels and graphs.
 class DeviceMemory {
  public:
   explicit DeviceMemory(scalecom::core::Device device);
-  std::int64_t taken() const;
+  /// The most that the library's arrays have taken, and the most that torch has: together never
+  /// less than there was at one time, and hardly more, as a run gives little back before its end.
+  std::int64_t peak() const;
 
  private:
   scalecom::core::Device device_;
-  std::int64_t free_before_ = 0;
 };
 
 }  // namespace train

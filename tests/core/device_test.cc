@@ -104,6 +104,18 @@ TEST_F(OnGpu, TooLittleMemorySaysHowMuchWasNeeded) {
   EXPECT_NO_THROW(Array<std::byte>(Device::cuda(), 1000)) << "and the device can still be used";
 }
 
+TEST_F(OnGpu, ThePeakIsThatOfThisProcess) {
+  const Device device = Device::cuda();
+  const Array<std::byte> kept(device, 1000);
+  cuda::reset_peak(device);
+  const std::int64_t before = cuda::peak_bytes(device);
+  { const Array<std::byte> passing(device, 1 << 20); }
+  { const Array<std::byte> shorter(device, 1 << 10); }
+  EXPECT_EQ(cuda::peak_bytes(device) - before, 1 << 20);
+  cuda::reset_peak(device);
+  EXPECT_EQ(cuda::peak_bytes(device), before);
+}
+
 TEST_F(OnGpu, EventsOrderStreams) {
   const Stream first = Stream::cuda(Device::cuda());
   const Stream second = Stream::cuda(Device::cuda());

@@ -1,5 +1,6 @@
 #include "scalecom/core/error.h"
 #include "train/models/classifier.h"
+#include "train/models/cuda/memory.h"
 #include "train/models/mobilenet.h"
 #include "train/models/network.h"
 #include "train/models/recogniser.h"
@@ -66,4 +67,12 @@ std::unique_ptr<SequenceEngine> make_sequence_engine(scalecom::core::Device /*de
   refuse();
 }
 
+namespace cuda {
+
+std::int64_t peak_bytes(scalecom::core::Device /*device*/) {
+  return 0;
+}
+void reset_peak(scalecom::core::Device /*device*/) {}
+
+}  // namespace cuda
 }  // namespace train::models

@@ -31,6 +31,10 @@ MemoryInfo memory_info(Device /*device*/) {
 std::shared_ptr<void> allocate_zeroed(Device /*device*/, std::int64_t /*bytes*/) {
   refuse();
 }
+std::int64_t peak_bytes(Device /*device*/) {
+  return 0;
+}
+void reset_peak(Device /*device*/) {}
 std::shared_ptr<void> allocate_pinned(std::int64_t /*bytes*/) {
   refuse();
 }

@@ -1,5 +1,9 @@
 #include "scalecom/core/cuda/runtime.h"
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+
 #include "scalecom/core/cuda/check.h"
 #include "scalecom/core/cuda/native.h"
 #include "scalecom/core/error.h"
@@ -49,6 +53,39 @@ class BesideCaptures {
 
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
+
+// What this process has of the devices' memory.
+class Holdings {
+ public:
+  void add(Device device, std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    Held& held = held_[device.index];
+    held.now += bytes;
+    held.most = std::max(held.most, held.now);
+  }
+  std::int64_t most(Device device) {
+    const std::lock_guard lock(mutex_);
+    return held_[device.index].most;
+  }
+  void forget_most(Device device) {
+    const std::lock_guard lock(mutex_);
+    Held& held = held_[device.index];
+    held.most = held.now;
+  }
+
+ private:
+  struct Held {
+    std::int64_t now = 0;
+    std::int64_t most = 0;
+  };
+  std::mutex mutex_;
+  std::map<int, Held> held_;
+};
+
+Holdings& holdings() {
+  static auto* const all = new Holdings;  // memory may be freed as the process ends
+  return *all;
+}
 
 std::string mebibytes(std::size_t bytes) {
   return concat((bytes + (1U << 20) - 1) >> 20, " MiB");
@@ -126,14 +163,24 @@ std::shared_ptr<void> allocate_zeroed(Device device, std::int64_t bytes) {
                              " of ", mebibytes(static_cast<std::size_t>(info.total)), " are free"));
   }
   check(status, "cudaMalloc");
-  std::shared_ptr<void> owner(data, [](void* memory) {
+  std::shared_ptr<void> owner(data, [device, bytes](void* memory) {
     const BesideCaptures while_freed;
     static_cast<void>(cudaFree(memory));
+    holdings().add(device, -bytes);
   });
+  holdings().add(device, bytes);
   check(cudaMemset(data, 0, size), "cudaMemset");
   // Streams of ours do not wait for the default one, which the memset is on.
   check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
   return owner;
+}
+
+std::int64_t peak_bytes(Device device) {
+  return holdings().most(device);
+}
+
+void reset_peak(Device device) {
+  holdings().forget_most(device);
 }
 
 std::shared_ptr<void> allocate_pinned(std::int64_t bytes) {

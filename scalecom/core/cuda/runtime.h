@@ -34,6 +34,11 @@ MemoryInfo memory_info(Device device);
 /// it may be freed then.
 std::shared_ptr<void> allocate_zeroed(Device device, std::int64_t bytes);
 
+/// The most that allocate_zeroed() has had given out of a device, to this process, at any time
+/// since the last reset_peak().
+std::int64_t peak_bytes(Device device);
+void reset_peak(Device device);
+
 /// Host memory that copies to and from a device need not stop for.
 std::shared_ptr<void> allocate_pinned(std::int64_t bytes);
 

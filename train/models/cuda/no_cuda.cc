@@ -1,5 +1,6 @@
 #include "scalecom/core/error.h"
 #include "train/models/cuda/classifier.h"
+#include "train/models/cuda/memory.h"
 #include "train/models/cuda/sequence.h"
 #include "train/models/current_stream.h"
 
@@ -33,6 +34,11 @@ std::unique_ptr<SequenceEngine> make_sequence_engine(scalecom::core::Device /*de
                                                      SequenceEngine::Options /*options*/) {
   refuse();
 }
+
+std::int64_t peak_bytes(scalecom::core::Device /*device*/) {
+  return 0;
+}
+void reset_peak(scalecom::core::Device /*device*/) {}
 
 }  // namespace cuda
 }  // namespace train::models
