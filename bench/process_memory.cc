@@ -1,5 +1,7 @@
 #include "bench/process_memory.h"
 
+#include <malloc.h>
+
 #include <fstream>
 #include <string>
 
@@ -28,6 +30,11 @@ std::int64_t peak_resident_bytes() {
 
 void reset_peak() {
   std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+void trim_and_reset_peak() {
+  malloc_trim(0);
+  reset_peak();
 }
 
 }  // namespace bench

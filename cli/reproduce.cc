@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <malloc.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -147,9 +146,7 @@ bool carry_out(const Run& run, const Options& options, train::Processes& process
   train::Place place = options.place;
   place.out = run.folder;
   if (run.is_begun()) place.resume = run.folder;
-  // A run's peak is not that of the runs before it.
-  malloc_trim(0);
-  bench::reset_peak();
+  bench::trim_and_reset_peak();  // a run's peak is not that of the runs before it
   Watcher watcher(fmt::format("{} seed {}", run.recipe.name, run.seed));
   const train::Ending ending = train::train(request, place, processes, stop, watcher);
   watcher.end();

@@ -1,7 +1,6 @@
 #include "comparison/carry_out.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -132,9 +131,7 @@ class Comparison {
     } else {
       place.out = run.folder;
     }
-    // A run's peak is not that of the runs before it.
-    malloc_trim(0);
-    bench::reset_peak();
+    bench::trim_and_reset_peak();  // a run's peak is not that of the runs before it
     RunObserver observer(run, done_, what, watcher_);
     try {
       train::train(request, place, processes_, stop_, observer);

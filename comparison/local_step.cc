@@ -1,7 +1,5 @@
 #include "comparison/local_step.h"
 
-#include <malloc.h>
-
 #include <chrono>
 #include <vector>
 
@@ -58,9 +56,8 @@ class Rank {
 
   /// Makes the method, and says what it and its first steps take.
   std::int64_t begin() {
-    malloc_trim(0);
+    bench::trim_and_reset_peak();
     const std::int64_t before = bench::resident_bytes();
-    bench::reset_peak();
     method_ = methods::make(spec_);
     method_->restore(train::warmup_of(method_->spec()), {});
     for (int step = 0; step < kWarmUps; ++step) {
