@@ -189,8 +189,9 @@ int threads_wanted() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+// Never destroyed: threads that nobody waits for may call it until the process is gone.
 std::unique_ptr<Pool>& pool() {
-  static std::unique_ptr<Pool> instance = std::make_unique<Pool>(threads_wanted());
+  static auto& instance = *new std::unique_ptr<Pool>(std::make_unique<Pool>(threads_wanted()));
   return instance;
 }
 

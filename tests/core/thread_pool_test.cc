@@ -148,5 +148,26 @@ TEST_F(ThreadsVariable, BadValuesAreRefusedWithWhatIsAllowed) {
   }
 }
 
+// A thread that nobody waits for, such as that of a bucket under way, may need the pool until the
+// process is gone.
+class AtTheEnd : public ThreadsVariable {
+ protected:
+  [[noreturn]] static void work_last() {
+    setenv("SCALECOM_THREADS", "3", 1);
+    // Before the pool is made, so after all that would end with it.
+    std::atexit([] {
+      std::atomic<int> runs = 0;
+      parallel_for(100, [&](std::int64_t) { ++runs; });
+      std::fprintf(stderr, "runs: %d\n", runs.load());
+    });
+    parallel_for(100, [](std::int64_t) {});
+    std::exit(0);
+  }
+};
+
+TEST_F(AtTheEnd, ThePoolStillWorks) {
+  EXPECT_EXIT(work_last(), testing::ExitedWithCode(0), "runs: 100");
+}
+
 }  // namespace
 }  // namespace scalecom::core
