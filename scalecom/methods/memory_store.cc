@@ -12,6 +12,10 @@ namespace {
 
 constexpr auto kBytes = static_cast<std::int64_t>(sizeof(float));
 
+std::shared_ptr<core::Array<float>> zeros(core::Device device, std::int64_t length) {
+  return std::make_shared<core::Array<float>>(device, length);
+}
+
 }  // namespace
 
 void MemoryStore::use(const core::Stream& stream) {
@@ -27,8 +31,8 @@ void MemoryStore::use(const core::Stream& stream) {
   Arrays moved;
   for (const auto& [name, memory] : memories_) {
     if (!stream.device().is_cuda()) break;
-    core::Array<float> there(stream.device(), memory.size());
-    core::cuda::copy(there.data(), memory.data(), memory.size() * kBytes, stream);
+    auto there = zeros(stream.device(), memory->size());
+    core::cuda::copy(there->data(), memory->data(), memory->size() * kBytes, stream);
     moved.emplace(name, std::move(there));
   }
   core::cuda::synchronize(stream);
@@ -40,17 +44,17 @@ void MemoryStore::use(const core::Stream& stream) {
 float* MemoryStore::find(const std::string& name, std::int64_t length) {
   const auto found = memories_.find(name);
   if (found == memories_.end()) return nullptr;
-  if (found->second.size() != length) {
+  if (found->second->size() != length) {
     throw core::UsageError(core::concat("[memory] tensor '", name, "' has ", length,
-                                        " elements and its memory ", found->second.size(),
+                                        " elements and its memory ", found->second->size(),
                                         "; is this the memory of another model?"));
   }
-  return found->second.data();
+  return found->second->data();
 }
 
 float* MemoryStore::of(const std::string& name, std::int64_t length) {
   if (float* memory = find(name, length)) return memory;
-  return memories_.emplace(name, core::Array<float>(device(), length)).first->second.data();
+  return memories_.emplace(name, zeros(device(), length)).first->second->data();
 }
 
 void MemoryStore::claim(const layout::Slice& slice) {
@@ -66,13 +70,13 @@ void MemoryStore::claim(const layout::Slice& slice) {
   if (key == slice.name || whole == memories_.end()) return;
   const std::int64_t elements = layout::Tensor{slice.name, slice.shape}.elements();
   find(slice.name, elements);  // for its check of the length
-  core::Array<float> part(device(), slice.length);
-  const float* from = whole->second.data() + slice.first;
+  auto part = zeros(device(), slice.length);
+  const float* from = whole->second->data() + slice.first;
   if (device().is_cuda()) {
-    core::cuda::copy(part.data(), from, slice.length * kBytes, stream_);
+    core::cuda::copy(part->data(), from, slice.length * kBytes, stream_);
     core::cuda::synchronize(stream_);
   } else {
-    std::copy_n(from, slice.length, part.data());
+    std::copy_n(from, slice.length, part->data());
   }
   memories_.erase(whole);
   memories_.insert_or_assign(key, std::move(part));
@@ -89,13 +93,13 @@ void MemoryStore::bring_back() {
 
 void MemoryStore::scale(float factor) {
   for (auto& [name, memory] : memories_) {
-    kernels::elementwise::scale(memory.data(), memory.size(), factor, stream_);
+    kernels::elementwise::scale(memory->data(), memory->size(), factor, stream_);
   }
 }
 
 void MemoryStore::scale(const float* factor) {
   std::vector<kernels::elementwise::Numbers> all;
-  for (auto& [name, memory] : memories_) all.push_back({memory.data(), memory.size()});
+  for (auto& [name, memory] : memories_) all.push_back({memory->data(), memory->size()});
   kernels::elementwise::scale_all(all, factor, stream_);
 }
 
@@ -103,14 +107,14 @@ std::vector<NamedMemory> MemoryStore::list() const {
   copies_.clear();
   for (const auto& [name, memory] : memories_) {
     if (!device().is_cuda()) break;
-    core::Array<float> here(core::Device{}, memory.size());
-    core::cuda::copy(here.data(), memory.data(), memory.size() * kBytes, stream_);
+    auto here = zeros({}, memory->size());
+    core::cuda::copy(here->data(), memory->data(), memory->size() * kBytes, stream_);
     copies_.emplace(name, std::move(here));
   }
   core::cuda::synchronize(stream_);
   std::vector<NamedMemory> all;
   for (const auto& [name, memory] : device().is_cuda() ? copies_ : memories_) {
-    all.push_back({name, memory.span()});
+    all.push_back({name, memory->span()});
   }
   return all;
 }
@@ -119,7 +123,7 @@ void MemoryStore::replace(Memories memories) {
   memories_.clear();
   aside_.clear();
   for (auto& [name, memory] : memories) {
-    memories_.emplace(name, core::Array<float>(std::move(memory)));
+    memories_.emplace(name, std::make_shared<core::Array<float>>(std::move(memory)));
   }
   used_ = false;
   stream_ = {};

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@
 namespace scalecom::methods {
 
 /// The error feedback of a rank, by the name of the tensor it belongs to: buckets come and go, the
-/// memories stay, on the device where they are first used.
+/// memories stay, on the device where they are first used. A copy of it shares the memories, and
+/// knows no others that are made later.
 class MemoryStore {
  public:
   /// The memories are used on this stream from now on; those that were brought from elsewhere move
@@ -51,7 +53,7 @@ class MemoryStore {
   void replace(Memories memories);
 
  private:
-  using Arrays = std::map<std::string, core::Array<float>>;
+  using Arrays = std::map<std::string, std::shared_ptr<core::Array<float>>>;
 
   bool used_ = false;  // whether stream_ says where they lie
   core::Stream stream_;

@@ -80,8 +80,7 @@ core::Work Method::start(const core::Buffer& grad, const layout::Layout& layout,
                          comm::Communicator& communicator, const core::Stream& stream) {
   check(grad, layout);
   check_device(grad, stream);
-  // Only the first reduction of a layout can fail with nothing sent yet, at every rank alike; then
-  // the method is as it was. A worker's task runs when others may have been started.
+  // A worker's task runs when others may have been started.
   std::optional<Count> before;
   if (!stream.is_worker() && !agreed_.contains(agreement(layout, communicator))) before = count_;
   const bool opens = opens_step(layout);
@@ -90,17 +89,32 @@ core::Work Method::start(const core::Buffer& grad, const layout::Layout& layout,
   const core::Stream on = stream.device().is_cuda() ? stream : core::Stream();
   return stream.run(
       [this, grad, &layout, &communicator, opens, step, on, before = std::move(before)] {
-        if (opens) begin_step(step);
-        try {
-          agree(layout, communicator, step, on);
-        } catch (const core::PeerError&) {
-          throw;
-        } catch (...) {
-          if (before) count_ = *before;
-          throw;
-        }
+        begin(layout, communicator, opens, step, on, before);
         reduce_bucket(grad, layout, communicator, step, on);
       });
+}
+
+// Only the first reduction of a layout can fail with nothing sent yet, at every rank alike; then
+// the method is as it was. Past the loss of a peer no step is counted twice.
+void Method::begin(const layout::Layout& layout, comm::Communicator& communicator, bool opens,
+                   std::int64_t step, const core::Stream& stream,
+                   const std::optional<Count>& before) {
+  if (agreed_.contains(agreement(layout, communicator))) {
+    if (opens) begin_step(step);
+    return;
+  }
+  const std::function<void()> back = way_back();
+  try {
+    if (opens) begin_step(step);
+    agree(layout, communicator, step, stream);
+  } catch (const core::PeerError&) {
+    back();
+    throw;
+  } catch (...) {
+    back();
+    if (before) count_ = *before;
+    throw;
+  }
 }
 
 // A step ends when a tensor comes again. That holds whatever the buckets are, and whether or not
@@ -130,8 +144,6 @@ std::uint64_t Method::agreement(const layout::Layout& layout,
 
 void Method::agree(const layout::Layout& layout, comm::Communicator& communicator,
                    std::int64_t step, const core::Stream& stream) {
-  const std::uint64_t key = agreement(layout, communicator);
-  if (agreed_.contains(key)) return;
   if (core::cuda::is_capturing(stream)) {
     throw core::UsageError(
         "[reduce] this layout was not reduced before: take one step before capturing the next");
@@ -140,7 +152,7 @@ void Method::agree(const layout::Layout& layout, comm::Communicator& communicato
   meet(communicator);
   // What one rank has no room for, none begins.
   comm::together(communicator, [&] { prepare_bucket(layout, step, stream); });
-  agreed_.insert(key);
+  agreed_.insert(agreement(layout, communicator));
 }
 
 void Method::compare(const layout::Layout& layout, comm::Communicator& communicator,

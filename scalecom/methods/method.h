@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -187,6 +188,11 @@ class Method {
   /// throw, and then has changed nothing.
   virtual void prepare_bucket(const layout::Layout& /*layout*/, std::int64_t /*step*/,
                               const core::Stream& /*stream*/) {}
+  /// What makes the method again what it is now, but for numbers in arrays: for a step that is
+  /// refused before its first bucket is reduced.
+  virtual std::function<void()> way_back() {
+    return [] {};
+  }
   virtual void after_replays(std::int64_t /*steps*/) {}
   /// What follow_scale() found. Here the host waits for it; a method may do without.
   virtual void apply_scale(const LossScale& scale, const core::Stream& stream);
@@ -195,6 +201,7 @@ class Method {
                                 const core::Stream& stream) {
     method.prepare_bucket(layout, step, stream);
   }
+  static std::function<void()> way_back_of(Method& method) { return method.way_back(); }
   static void apply_scale_of(Method& method, const LossScale& scale, const core::Stream& stream) {
     method.apply_scale(scale, stream);
   }
@@ -205,14 +212,17 @@ class Method {
 
  private:
   bool opens_step(const layout::Layout& layout);
-  void agree(const layout::Layout& layout, comm::Communicator& communicator, std::int64_t step,
-             const core::Stream& stream);
 
   struct Count {
     std::int64_t steps = 0;
     bool step_open = false;      // whether one has begun since the start or a restore
     std::set<std::string> seen;  // tensors that had their turn in this step
   };
+
+  void begin(const layout::Layout& layout, comm::Communicator& communicator, bool opens,
+             std::int64_t step, const core::Stream& stream, const std::optional<Count>& before);
+  void agree(const layout::Layout& layout, comm::Communicator& communicator, std::int64_t step,
+             const core::Stream& stream);
 
   static std::uint64_t agreement(const layout::Layout& layout,
                                  const comm::Communicator& communicator);

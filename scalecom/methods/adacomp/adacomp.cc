@@ -53,44 +53,51 @@ class AdaComp final : public Method {
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
+  std::function<void()> way_back() override {
+    return [this, memories = memories_, buckets = buckets_] {
+      memories_ = memories;
+      buckets_ = buckets;
+    };
+  }
   std::string spec_text() const override;
   void apply(const std::string& settings) override;
   void replace_memories(Memories memories) override;
 
  private:
-  Bucket& bucket_of(const layout::Layout& layout);
+  Bucket& bucket_of(const layout::Layout& layout, std::int64_t step);
   bool exchange(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
   bool reduce_dense(const Bucket& bucket, const core::Buffer& grad,
                     comm::Communicator& communicator);
 
   Options options_;
   MemoryStore memories_;
-  std::map<std::uint64_t, Bucket> buckets_;  // by layout
+  std::map<std::uint64_t, std::shared_ptr<Bucket>> buckets_;  // by layout
   std::vector<float> dense_;
 };
 
-Bucket& AdaComp::bucket_of(const layout::Layout& layout) {
+Bucket& AdaComp::bucket_of(const layout::Layout& layout, std::int64_t step) {
   const auto found = buckets_.find(layout.fingerprint());
-  if (found != buckets_.end()) return found->second;
-  return buckets_.emplace(layout.fingerprint(), Bucket(layout, options_.bins, &memories_))
-      .first->second;
+  if (found != buckets_.end()) return *found->second;
+  auto bucket = std::make_shared<Bucket>(layout, options_.bins, &memories_);
+  bucket->step = step;
+  return *buckets_.emplace(layout.fingerprint(), std::move(bucket)).first->second;
 }
 
 // Buckets that the last step did not use belong to an older layout.
 void AdaComp::begin_step(std::int64_t step) {
-  std::erase_if(buckets_, [step](const auto& item) { return item.second.step < step - 1; });
+  std::erase_if(buckets_, [step](const auto& item) { return item.second->step < step - 1; });
 }
 
-void AdaComp::prepare_bucket(const layout::Layout& layout, std::int64_t /*step*/,
+void AdaComp::prepare_bucket(const layout::Layout& layout, std::int64_t step,
                              const core::Stream& stream) {
   require_host("adacomp", stream.device());
-  bucket_of(layout);
+  bucket_of(layout, step);
 }
 
 void AdaComp::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                             comm::Communicator& communicator, std::int64_t step,
                             const core::Stream& /*stream*/) {
-  Bucket& bucket = bucket_of(layout);
+  Bucket& bucket = bucket_of(layout, step);
   bucket.step = step;
   if (exchange(bucket, grad, communicator)) return;
   bucket.put_back();
@@ -144,13 +151,13 @@ bool AdaComp::reduce_dense(const Bucket& bucket, const core::Buffer& grad,
 
 void AdaComp::undo() {
   for (auto& [key, bucket] : buckets_) {
-    if (bucket.step == steps() - 1) bucket.put_back();
+    if (bucket->step == steps() - 1) bucket->put_back();
   }
 }
 
 void AdaComp::rescale(float factor) {
   memories_.scale(factor);
-  for (auto& [key, bucket] : buckets_) bucket.forget_sent();
+  for (auto& [key, bucket] : buckets_) bucket->forget_sent();
 }
 
 std::string AdaComp::spec_text() const {
@@ -173,8 +180,8 @@ comm::Counters AdaComp::cost(const layout::Layout& layout, int size, int rank,
   const Bucket fresh(layout, options_.bins, nullptr);
   const auto found = buckets_.find(layout.fingerprint());
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(size), fresh.least_bytes());
-  if (found != buckets_.end() && found->second.message_bytes.size() == bytes.size()) {
-    bytes = found->second.message_bytes;
+  if (found != buckets_.end() && found->second->message_bytes.size() == bytes.size()) {
+    bytes = found->second->message_bytes;
   }
   std::int64_t total = 0;
   for (const std::int64_t one : bytes) total += one;

@@ -142,11 +142,21 @@ class Grouped final : public Method {
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
   void begin_step(std::int64_t step) override {
-    std::erase_if(plans_, [step](const auto& item) { return item.second.step < step - 1; });
+    std::erase_if(plans_, [step](const auto& item) { return item.second->step < step - 1; });
+  }
+  std::function<void()> way_back() override {
+    return [this, inner = way_back_of(*inner_), met = met_, inside = inside_, between = between_,
+            plans = plans_] {
+      inner();
+      met_ = met;
+      inside_ = inside;
+      between_ = between;
+      plans_ = plans;
+    };
   }
   void after_replays(std::int64_t steps) override {
     inner_->replayed(steps);
-    for (auto& [key, plan] : plans_) plan.step = steps - 1;
+    for (auto& [key, plan] : plans_) plan->step = steps - 1;
     if (shared_ >= 0) shared_ = steps - 1;
   }
   void apply_scale(const LossScale& scale, const core::Stream& stream) override {
@@ -191,10 +201,10 @@ class Grouped final : public Method {
   std::unique_ptr<Method> inner_;
   Grouping grouping_;
   const comm::Communicator* met_ = nullptr;  // whose parts these are
-  std::unique_ptr<comm::Communicator> inside_;
-  std::unique_ptr<comm::Communicator> between_;
-  std::map<std::uint64_t, Plan> plans_;  // by layout
-  std::int64_t shared_ = -1;             // the last step in which this member had a share
+  std::shared_ptr<comm::Communicator> inside_;
+  std::shared_ptr<comm::Communicator> between_;
+  std::map<std::uint64_t, std::shared_ptr<Plan>> plans_;  // by layout
+  std::int64_t shared_ = -1;  // the last step in which this member had a share
   FiniteFlag flag_;
 };
 
@@ -213,17 +223,16 @@ Grouped::Plan& Grouped::plan_of(const layout::Layout& layout, std::int64_t step,
                                 const core::Stream& stream) {
   const auto found = plans_.find(layout.fingerprint());
   if (found != plans_.end()) {
-    found->second.step = step;
-    return found->second;
+    found->second->step = step;
+    return *found->second;
   }
   Division division = divide(layout, inside_->size());
   forget_others(layout, division.layout_of(inside_->rank()));
   kernels::Pieces pieces(division.pieces(), stream);
   core::Array<float> travelling(stream.device(), division.elements());
-  return plans_
-      .emplace(layout.fingerprint(),
-               Plan{std::move(division), std::move(pieces), std::move(travelling), step})
-      .first->second;
+  Plan plan{std::move(division), std::move(pieces), std::move(travelling), step};
+  return *plans_.emplace(layout.fingerprint(), std::make_shared<Plan>(std::move(plan)))
+              .first->second;
 }
 
 // Whole tensors are restored at every member. Those of which this one has no part would stay as

@@ -59,14 +59,15 @@ void Factors::prepare(const Shape::Matrix& matrix, const Options& options) {
   const std::int64_t q_size = options.rank * matrix.columns;
   errors_.of(matrix.name, matrix.elements());
   if (starts_.find(matrix.name, q_size) == nullptr) draw(matrix, options);
-  Last& last = last_[matrix.name];
-  if (last.rank != 0) return;
-  last = {options.rank,
-          matrix.rows,
-          matrix.columns,
-          -1,
-          core::Array<float>(errors_.device(), options.rank * matrix.rows),
-          core::Array<float>(errors_.device(), q_size)};
+  if (last_.contains(matrix.name)) return;
+  const core::Device device = errors_.device();
+  Last last{options.rank,
+            matrix.rows,
+            matrix.columns,
+            -1,
+            core::Array<float>(device, options.rank * matrix.rows),
+            core::Array<float>(device, q_size)};
+  last_.emplace(matrix.name, std::make_shared<Last>(std::move(last)));
 }
 
 Job Factors::job_of(const std::string& name, Last& last) {
@@ -91,7 +92,7 @@ void Factors::draw(const Shape::Matrix& matrix, const Options& options) {
 }
 
 Job Factors::job_of(const Shape::Matrix& matrix) {
-  Job job = job_of(matrix.name, last_.at(matrix.name));
+  Job job = job_of(matrix.name, *last_.at(matrix.name));
   job.offset = matrix.offset;
   return job;
 }
@@ -100,7 +101,7 @@ float* Factors::settled(const std::string& name, std::int64_t length) {
   float* const memory = errors_.find(name, length);
   const auto found = last_.find(name);
   if (memory == nullptr || found == last_.end()) return memory;
-  lowrank::Batch alone({job_of(name, found->second)}, stream());
+  lowrank::Batch alone({job_of(name, *found->second)}, stream());
   alone.adopt_q(stream());
   alone.settle(stream());
   return memory;
@@ -113,26 +114,26 @@ void Factors::set_aside(const std::string& name) {
 void Factors::undo(std::int64_t step) {
   errors_.bring_back();
   for (auto& [name, last] : last_) {
-    if (last.step != step) continue;
-    clear(last.p, stream());
-    clear(last.q, stream());
+    if (last->step != step) continue;
+    clear(last->p, stream());
+    clear(last->q, stream());
   }
 }
 
 // The newest step of all is the one that was captured.
 void Factors::replayed(std::int64_t steps) {
   std::int64_t newest = -1;
-  for (const auto& [name, last] : last_) newest = std::max(newest, last.step);
+  for (const auto& [name, last] : last_) newest = std::max(newest, last->step);
   for (auto& [name, last] : last_) {
-    if (last.step == newest) last.step = steps - 1;
+    if (last->step == newest) last->step = steps - 1;
   }
 }
 
 void Factors::settle() {
   errors_.forget_aside();
   for (auto& [name, last] : last_) {
-    if (errors_.find(name, last.rows * last.columns) == nullptr) continue;
-    static_cast<void>(settled(name, last.rows * last.columns));
+    const std::int64_t length = last->rows * last->columns;
+    if (errors_.find(name, length) != nullptr) static_cast<void>(settled(name, length));
   }
 }
 
@@ -165,30 +166,31 @@ core::AlignedArray<float> Factors::adopted(const std::string& name, const Last& 
 }
 
 std::vector<NamedMemory> Factors::list() const {
-  copies_.clear();
+  auto copies = std::make_shared<Memories>();
   for (const NamedMemory& memory : errors_.list()) {
-    copies_.emplace(memory.name, copy_of(memory.values));
+    copies->emplace(memory.name, copy_of(memory.values));
   }
   for (const NamedMemory& q : warm_start_ ? starts_.list() : std::vector<NamedMemory>()) {
-    copies_.emplace(q.name + kSuffix, copy_of(q.values));
+    copies->emplace(q.name + kSuffix, copy_of(q.values));
   }
   for (const auto& [name, last] : last_) {
-    const auto memory = copies_.find(name);
-    if (memory == copies_.end()) continue;
-    if (warm_start_) copies_.at(name + kSuffix) = adopted(name, last);
-    core::AlignedArray<float> p = host_copy(last.p, stream());
-    core::AlignedArray<float> q = host_copy(last.q, stream());
-    const Job job{
-        .matrix = {nullptr, core::DType::kFloat32, memory->second.data(), last.rows, last.columns},
-        .rank = last.rank,
-        .last_p = p.data(),
-        .last_q = q.data()};
+    const auto memory = copies->find(name);
+    if (memory == copies->end()) continue;
+    if (warm_start_) copies->at(name + kSuffix) = adopted(name, *last);
+    core::AlignedArray<float> p = host_copy(last->p, stream());
+    core::AlignedArray<float> q = host_copy(last->q, stream());
+    const Job job{.matrix = {nullptr, core::DType::kFloat32, memory->second.data(), last->rows,
+                             last->columns},
+                  .rank = last->rank,
+                  .last_p = p.data(),
+                  .last_q = q.data()};
     lowrank::settle({&job, 1});
   }
   std::vector<NamedMemory> all;
-  for (const auto& [name, copy] : copies_) {
+  for (const auto& [name, copy] : *copies) {
     all.push_back({name, {copy.data(), static_cast<std::size_t>(copy.size())}});
   }
+  copies_ = std::move(copies);
   return all;
 }
 

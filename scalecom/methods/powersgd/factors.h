@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace scalecom::methods::powersgd {
 
 /// What PowerSGD remembers of every matrix, by the tensor's name: the memory, the Q that the next
 /// step begins with, and the factors of the last step, which the memory still holds. Those are 0
-/// where nothing was sent.
+/// where nothing was sent. A copy of it shares the arrays, and knows no others that are made later.
 class Factors {
  public:
   /// As MemoryStore::use.
@@ -29,7 +30,7 @@ class Factors {
   /// they are until the matrix travels dense, or Q is forgotten.
   kernels::lowrank::Job job_of(const Shape::Matrix& matrix);
   /// The matrix takes part in `step`.
-  void begin(const Shape::Matrix& matrix, std::int64_t step) { last_.at(matrix.name).step = step; }
+  void begin(const Shape::Matrix& matrix, std::int64_t step) { last_.at(matrix.name)->step = step; }
   /// After captured steps were replayed: `steps` are done.
   void replayed(std::int64_t steps);
 
@@ -67,9 +68,9 @@ class Factors {
 
   MemoryStore errors_;
   mutable MemoryStore starts_;  // Q
-  std::map<std::string, Last> last_;
+  std::map<std::string, std::shared_ptr<Last>> last_;
   bool warm_start_ = true;
-  mutable Memories copies_;
+  mutable std::shared_ptr<Memories> copies_;  // of the last list()
 };
 
 }  // namespace scalecom::methods::powersgd

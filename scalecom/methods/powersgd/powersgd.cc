@@ -57,6 +57,12 @@ class PowerSgd final : public Method {
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
+  std::function<void()> way_back() override {
+    return [this, factors = factors_, buckets = buckets_] {
+      factors_ = factors;
+      buckets_ = buckets;
+    };
+  }
   void after_replays(std::int64_t steps) override;
   std::string spec_text() const override { return "powersgd," + options_.text(); }
   void apply(const std::string& settings) override;
@@ -78,7 +84,7 @@ class PowerSgd final : public Method {
 
   Options options_;
   Factors factors_;
-  std::map<std::uint64_t, Bucket> buckets_;  // by layout, apart in the warm-up
+  std::map<std::uint64_t, std::shared_ptr<Bucket>> buckets_;  // by layout, apart in the warm-up
   DenseMean dense_mean_;
   FiniteFlag flag_;
   core::Array<float> zero_;
@@ -91,23 +97,24 @@ void* element(const core::Buffer& grad, std::int64_t index) {
 Bucket& PowerSgd::bucket_of(const layout::Layout& layout, std::int64_t step) {
   const std::uint64_t key = core::combine(layout.fingerprint(), warming_up(step) ? 1 : 0);
   const auto found = buckets_.find(key);
-  if (found != buckets_.end()) return found->second;
-  Bucket bucket(shape_of(layout, step), factors_.stream().device());
+  if (found != buckets_.end()) return *found->second;
+  auto bucket = std::make_shared<Bucket>(shape_of(layout, step), factors_.stream().device());
+  bucket->step = step;
   std::vector<Job> jobs;
-  for (const Shape::Matrix& matrix : bucket.shape.matrices) {
+  for (const Shape::Matrix& matrix : bucket->shape.matrices) {
     factors_.prepare(matrix, options_);
     jobs.push_back(factors_.job_of(matrix));
-    jobs.back().p = bucket.first.data() + matrix.p_place;
-    jobs.back().q = bucket.second.data() + matrix.q_place;
+    jobs.back().p = bucket->first.data() + matrix.p_place;
+    jobs.back().q = bucket->second.data() + matrix.q_place;
   }
-  if (!jobs.empty()) bucket.batch.emplace(std::move(jobs), factors_.stream());
-  return buckets_.emplace(key, std::move(bucket)).first->second;
+  if (!jobs.empty()) bucket->batch.emplace(std::move(jobs), factors_.stream());
+  return *buckets_.emplace(key, std::move(bucket)).first->second;
 }
 
 // Buckets that the last step did not use belong to an older layout.
 void PowerSgd::begin_step(std::int64_t step) {
   factors_.forget_aside();
-  std::erase_if(buckets_, [step](const auto& item) { return item.second.step < step - 1; });
+  std::erase_if(buckets_, [step](const auto& item) { return item.second->step < step - 1; });
 }
 
 void PowerSgd::prepare_bucket(const layout::Layout& layout, std::int64_t step,
@@ -144,9 +151,9 @@ void PowerSgd::check_capture(const core::Stream& stream) const {
 
 void PowerSgd::after_replays(std::int64_t steps) {
   std::int64_t newest = -1;
-  for (const auto& [key, bucket] : buckets_) newest = std::max(newest, bucket.step);
+  for (const auto& [key, bucket] : buckets_) newest = std::max(newest, bucket->step);
   for (auto& [key, bucket] : buckets_) {
-    if (bucket.step == newest) bucket.step = steps - 1;
+    if (bucket->step == newest) bucket->step = steps - 1;
   }
   factors_.replayed(steps);
 }

@@ -33,6 +33,9 @@ class Bucket {
   /// The stream is that of all the work up to finish().
   void begin(const core::Buffer& grad, const Turn& turn, const core::Stream& stream);
 
+  /// It is new, and made for this step.
+  void keep_for(std::int64_t step) { turn_.step = step; }
+
   /// Brings the memories up to date, names the entries that are this rank's to name and packs their
   /// offsets into its own part of offsets(). Takes what can be taken already, and loads the dense
   /// slices, divided by the number of ranks, and the flag into the message.

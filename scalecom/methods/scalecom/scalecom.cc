@@ -48,6 +48,12 @@ class ScaleCom final : public Method {
   void begin_step(std::int64_t step) override;
   void prepare_bucket(const layout::Layout& layout, std::int64_t step,
                       const core::Stream& stream) override;
+  std::function<void()> way_back() override {
+    return [this, memories = memories_, buckets = buckets_] {
+      memories_ = memories;
+      buckets_ = buckets;
+    };
+  }
   void after_replays(std::int64_t steps) override;
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
@@ -75,7 +81,7 @@ class ScaleCom final : public Method {
 
   Options options_;
   MemoryStore memories_;
-  std::map<std::uint64_t, std::unique_ptr<Bucket>> buckets_;  // by layout, apart in the warm-up
+  std::map<std::uint64_t, std::shared_ptr<Bucket>> buckets_;  // by layout, apart in the warm-up
   DenseMean dense_mean_;
   NarrowMean narrow_mean_;
   Conservation books_;
@@ -89,6 +95,7 @@ Bucket& ScaleCom::bucket_of(const layout::Layout& layout, std::int64_t step) {
   if (found != buckets_.end()) return *found->second;
   for (const layout::Slice& slice : layout.slices()) memories_.claim(slice);
   auto bucket = make_bucket(warming_up ? layout::all_dense(layout) : layout, options_, memories_);
+  bucket->keep_for(step);
   return *buckets_.emplace(key, std::move(bucket)).first->second;
 }
 

@@ -32,24 +32,32 @@ class SketchedSgd final : public Method {
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
+  std::function<void()> way_back() override {
+    return [this, memories = memories_, velocities = velocities_, buckets = buckets_] {
+      memories_ = memories;
+      velocities_ = velocities;
+      buckets_ = buckets;
+    };
+  }
   std::string spec_text() const override { return "sketched_sgd," + options_.text(); }
   void apply(const std::string& settings) override;
   void replace_memories(Memories memories) override;
 
  private:
-  Bucket& bucket_of(const layout::Layout& layout);
+  Bucket& bucket_of(const layout::Layout& layout, std::int64_t step);
   bool exchange(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
 
   Options options_;
   MemoryStore memories_;                                      // v
   MemoryStore velocities_;                                    // u
-  std::map<std::uint64_t, std::unique_ptr<Bucket>> buckets_;  // by layout
+  std::map<std::uint64_t, std::shared_ptr<Bucket>> buckets_;  // by layout
 };
 
-Bucket& SketchedSgd::bucket_of(const layout::Layout& layout) {
+Bucket& SketchedSgd::bucket_of(const layout::Layout& layout, std::int64_t step) {
   const auto found = buckets_.find(layout.fingerprint());
   if (found != buckets_.end()) return *found->second;
-  auto bucket = std::make_unique<Bucket>(layout, options_, memories_, velocities_);
+  auto bucket = std::make_shared<Bucket>(layout, options_, memories_, velocities_);
+  bucket->step = step;
   return *buckets_.emplace(layout.fingerprint(), std::move(bucket)).first->second;
 }
 
@@ -59,16 +67,16 @@ void SketchedSgd::begin_step(std::int64_t step) {
   std::erase_if(buckets_, [step](const auto& item) { return item.second->step < step - 1; });
 }
 
-void SketchedSgd::prepare_bucket(const layout::Layout& layout, std::int64_t /*step*/,
+void SketchedSgd::prepare_bucket(const layout::Layout& layout, std::int64_t step,
                                  const core::Stream& stream) {
   require_host("sketched_sgd", stream.device());
-  bucket_of(layout);
+  bucket_of(layout, step);
 }
 
 void SketchedSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                                 comm::Communicator& communicator, std::int64_t step,
                                 const core::Stream& /*stream*/) {
-  Bucket& bucket = bucket_of(layout);
+  Bucket& bucket = bucket_of(layout, step);
   bucket.step = step;
   const bool finite = exchange(bucket, grad, communicator);
   if (finite) {

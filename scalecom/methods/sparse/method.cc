@@ -22,6 +22,7 @@ Bucket& SparseMethod::bucket_of(const layout::Layout& layout, std::int64_t step)
   const auto found = buckets_.find(key);
   if (found != buckets_.end()) return *found->second;
   auto bucket = make_bucket(dense ? layout::all_dense(layout) : layout, memories_);
+  bucket->keep_for(step);
   return *buckets_.emplace(key, std::move(bucket)).first->second;
 }
 
@@ -99,6 +100,13 @@ void SparseMethod::rescale(float factor) {
   memories_.forget_aside();
   memories_.scale(factor);
   for (auto& [key, bucket] : buckets_) bucket->forget_sent();
+}
+
+std::function<void()> SparseMethod::way_back() {
+  return [this, memories = memories_, buckets = buckets_] {
+    memories_ = memories;
+    buckets_ = buckets;
+  };
 }
 
 void SparseMethod::after_replays(std::int64_t steps) {

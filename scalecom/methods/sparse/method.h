@@ -46,6 +46,7 @@ class SparseMethod : public Method {
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
+  std::function<void()> way_back() override;
   void after_replays(std::int64_t steps) override;
   void replace_memories(Memories memories) override;
 
@@ -56,7 +57,7 @@ class SparseMethod : public Method {
   void refuse(std::int64_t step) const;
 
   MemoryStore memories_;
-  std::map<std::uint64_t, std::unique_ptr<Bucket>> buckets_;  // by layout, apart in the warm-up
+  std::map<std::uint64_t, std::shared_ptr<Bucket>> buckets_;  // by layout, apart in the warm-up
 };
 
 /// A sparse method whose options are an `OptionsType`: sparse::Options with a kName and a table().
