@@ -1,12 +1,11 @@
 #include "scalecom/methods/adacomp/adacomp.h"
 
-#include <map>
-
 #include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/kernels/elementwise.h"
 #include "scalecom/methods/adacomp/bucket.h"
+#include "scalecom/methods/buckets.h"
 #include "scalecom/wire/ternary.h"
 
 namespace scalecom::methods::adacomp {
@@ -71,21 +70,17 @@ class AdaComp final : public Method {
 
   Options options_;
   MemoryStore memories_;
-  std::map<std::uint64_t, std::shared_ptr<Bucket>> buckets_;  // by layout
+  Buckets<Bucket> buckets_;
   std::vector<float> dense_;
 };
 
 Bucket& AdaComp::bucket_of(const layout::Layout& layout, std::int64_t step) {
-  const auto found = buckets_.find(layout.fingerprint());
-  if (found != buckets_.end()) return *found->second;
-  auto bucket = std::make_shared<Bucket>(layout, options_.bins, &memories_);
-  bucket->step = step;
-  return *buckets_.emplace(layout.fingerprint(), std::move(bucket)).first->second;
+  return buckets_.get(layout, false, step,
+                      [&] { return std::make_shared<Bucket>(layout, options_.bins, &memories_); });
 }
 
-// Buckets that the last step did not use belong to an older layout.
 void AdaComp::begin_step(std::int64_t step) {
-  std::erase_if(buckets_, [step](const auto& item) { return item.second->step < step - 1; });
+  buckets_.begin_step(step);
 }
 
 void AdaComp::prepare_bucket(const layout::Layout& layout, std::int64_t step,
@@ -150,14 +145,14 @@ bool AdaComp::reduce_dense(const Bucket& bucket, const core::Buffer& grad,
 }
 
 void AdaComp::undo() {
-  for (auto& [key, bucket] : buckets_) {
-    if (bucket->step == steps() - 1) bucket->put_back();
-  }
+  buckets_.for_each([this](Bucket& bucket) {
+    if (bucket.step == steps() - 1) bucket.put_back();
+  });
 }
 
 void AdaComp::rescale(float factor) {
   memories_.scale(factor);
-  for (auto& [key, bucket] : buckets_) bucket->forget_sent();
+  buckets_.for_each([](Bucket& bucket) { bucket.forget_sent(); });
 }
 
 std::string AdaComp::spec_text() const {
@@ -178,10 +173,10 @@ void AdaComp::replace_memories(Memories memories) {
 comm::Counters AdaComp::cost(const layout::Layout& layout, int size, int rank,
                              std::int64_t /*step*/) const {
   const Bucket fresh(layout, options_.bins, nullptr);
-  const auto found = buckets_.find(layout.fingerprint());
+  const Bucket* const found = buckets_.find(layout);
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(size), fresh.least_bytes());
-  if (found != buckets_.end() && found->second->message_bytes.size() == bytes.size()) {
-    bytes = found->second->message_bytes;
+  if (found != nullptr && found->message_bytes.size() == bytes.size()) {
+    bytes = found->message_bytes;
   }
   std::int64_t total = 0;
   for (const std::int64_t one : bytes) total += one;

@@ -20,6 +20,7 @@
 #include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
 #include "scalecom/kernels/elementwise.h"
+#include "scalecom/methods/buckets.h"
 #include "scalecom/methods/finite_flag.h"
 #include "scalecom/methods/groups/division.h"
 
@@ -141,9 +142,7 @@ class Grouped final : public Method {
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
-  void begin_step(std::int64_t step) override {
-    std::erase_if(plans_, [step](const auto& item) { return item.second->step < step - 1; });
-  }
+  void begin_step(std::int64_t step) override { plans_.begin_step(step); }
   std::function<void()> way_back() override {
     return [this, inner = way_back_of(*inner_), met = met_, inside = inside_, between = between_,
             plans = plans_] {
@@ -156,7 +155,7 @@ class Grouped final : public Method {
   }
   void after_replays(std::int64_t steps) override {
     inner_->replayed(steps);
-    for (auto& [key, plan] : plans_) plan->step = steps - 1;
+    plans_.replayed(steps);
     if (shared_ >= 0) shared_ = steps - 1;
   }
   void apply_scale(const LossScale& scale, const core::Stream& stream) override {
@@ -176,7 +175,6 @@ class Grouped final : public Method {
     Division division;
     kernels::Pieces pieces;
     core::Array<float> travelling;
-    std::int64_t step;  // that used it last
   };
 
   Places places_of(comm::Communicator& communicator) const {
@@ -203,7 +201,7 @@ class Grouped final : public Method {
   const comm::Communicator* met_ = nullptr;  // whose parts these are
   std::shared_ptr<comm::Communicator> inside_;
   std::shared_ptr<comm::Communicator> between_;
-  std::map<std::uint64_t, std::shared_ptr<Plan>> plans_;  // by layout
+  Buckets<Plan> plans_;
   std::int64_t shared_ = -1;  // the last step in which this member had a share
   FiniteFlag flag_;
 };
@@ -221,18 +219,14 @@ void Grouped::meet(comm::Communicator& communicator) {
 
 Grouped::Plan& Grouped::plan_of(const layout::Layout& layout, std::int64_t step,
                                 const core::Stream& stream) {
-  const auto found = plans_.find(layout.fingerprint());
-  if (found != plans_.end()) {
-    found->second->step = step;
-    return *found->second;
-  }
-  Division division = divide(layout, inside_->size());
-  forget_others(layout, division.layout_of(inside_->rank()));
-  kernels::Pieces pieces(division.pieces(), stream);
-  core::Array<float> travelling(stream.device(), division.elements());
-  Plan plan{std::move(division), std::move(pieces), std::move(travelling), step};
-  return *plans_.emplace(layout.fingerprint(), std::make_shared<Plan>(std::move(plan)))
-              .first->second;
+  return plans_.get(layout, false, step, [&] {
+    Division division = divide(layout, inside_->size());
+    forget_others(layout, division.layout_of(inside_->rank()));
+    kernels::Pieces pieces(division.pieces(), stream);
+    core::Array<float> travelling(stream.device(), division.elements());
+    return std::make_shared<Plan>(
+        Plan{std::move(division), std::move(pieces), std::move(travelling)});
+  });
 }
 
 // Whole tensors are restored at every member. Those of which this one has no part would stay as

@@ -1,7 +1,5 @@
 #include "scalecom/methods/powersgd/powersgd.h"
 
-#include <algorithm>
-#include <map>
 #include <optional>
 
 #include "scalecom/core/cuda/runtime.h"
@@ -10,6 +8,7 @@
 #include "scalecom/core/text.h"
 #include "scalecom/kernels/elementwise.h"
 #include "scalecom/kernels/lowrank_batch.h"
+#include "scalecom/methods/buckets.h"
 #include "scalecom/methods/dense_mean.h"
 #include "scalecom/methods/finite_flag.h"
 #include "scalecom/methods/powersgd/factors.h"
@@ -84,7 +83,7 @@ class PowerSgd final : public Method {
 
   Options options_;
   Factors factors_;
-  std::map<std::uint64_t, std::shared_ptr<Bucket>> buckets_;  // by layout, apart in the warm-up
+  Buckets<Bucket> buckets_;
   DenseMean dense_mean_;
   FiniteFlag flag_;
   core::Array<float> zero_;
@@ -95,26 +94,23 @@ void* element(const core::Buffer& grad, std::int64_t index) {
 }
 
 Bucket& PowerSgd::bucket_of(const layout::Layout& layout, std::int64_t step) {
-  const std::uint64_t key = core::combine(layout.fingerprint(), warming_up(step) ? 1 : 0);
-  const auto found = buckets_.find(key);
-  if (found != buckets_.end()) return *found->second;
-  auto bucket = std::make_shared<Bucket>(shape_of(layout, step), factors_.stream().device());
-  bucket->step = step;
-  std::vector<Job> jobs;
-  for (const Shape::Matrix& matrix : bucket->shape.matrices) {
-    factors_.prepare(matrix, options_);
-    jobs.push_back(factors_.job_of(matrix));
-    jobs.back().p = bucket->first.data() + matrix.p_place;
-    jobs.back().q = bucket->second.data() + matrix.q_place;
-  }
-  if (!jobs.empty()) bucket->batch.emplace(std::move(jobs), factors_.stream());
-  return *buckets_.emplace(key, std::move(bucket)).first->second;
+  return buckets_.get(layout, warming_up(step), step, [&] {
+    auto bucket = std::make_shared<Bucket>(shape_of(layout, step), factors_.stream().device());
+    std::vector<Job> jobs;
+    for (const Shape::Matrix& matrix : bucket->shape.matrices) {
+      factors_.prepare(matrix, options_);
+      jobs.push_back(factors_.job_of(matrix));
+      jobs.back().p = bucket->first.data() + matrix.p_place;
+      jobs.back().q = bucket->second.data() + matrix.q_place;
+    }
+    if (!jobs.empty()) bucket->batch.emplace(std::move(jobs), factors_.stream());
+    return bucket;
+  });
 }
 
-// Buckets that the last step did not use belong to an older layout.
 void PowerSgd::begin_step(std::int64_t step) {
   factors_.forget_aside();
-  std::erase_if(buckets_, [step](const auto& item) { return item.second->step < step - 1; });
+  buckets_.begin_step(step);
 }
 
 void PowerSgd::prepare_bucket(const layout::Layout& layout, std::int64_t step,
@@ -150,11 +146,7 @@ void PowerSgd::check_capture(const core::Stream& stream) const {
 }
 
 void PowerSgd::after_replays(std::int64_t steps) {
-  std::int64_t newest = -1;
-  for (const auto& [key, bucket] : buckets_) newest = std::max(newest, bucket->step);
-  for (auto& [key, bucket] : buckets_) {
-    if (bucket->step == newest) bucket->step = steps - 1;
-  }
+  buckets_.replayed(steps);
   factors_.replayed(steps);
 }
 

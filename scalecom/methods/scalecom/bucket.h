@@ -33,9 +33,6 @@ class Bucket {
   /// The stream is that of all the work up to finish().
   void begin(const core::Buffer& grad, const Turn& turn, const core::Stream& stream);
 
-  /// It is new, and made for this step.
-  void keep_for(std::int64_t step) { turn_.step = step; }
-
   /// Brings the memories up to date, names the entries that are this rank's to name and packs their
   /// offsets into its own part of offsets(). Takes what can be taken already, and loads the dense
   /// slices, divided by the number of ranks, and the flag into the message.
@@ -57,7 +54,9 @@ class Bucket {
   /// What was sent can no longer be put back.
   virtual void forget_sent() = 0;
   /// After captured steps were replayed: `steps` are done.
-  virtual void replayed(std::int64_t steps) { turn_.step = steps - 1; }
+  virtual void replayed(std::int64_t steps) {
+    if (step() >= 0) turn_.step = steps - 1;
+  }
 
   /// What the books of check=conserve look at, in host memory: the gradient, the memories and, from
   /// take() on, the items in their order by part. Waits for a GPU.

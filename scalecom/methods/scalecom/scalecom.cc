@@ -1,14 +1,13 @@
 #include "scalecom/methods/scalecom/scalecom.h"
 
-#include <map>
 #include <utility>
 
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
-#include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
 #include "scalecom/kernels/elementwise.h"
 #include "scalecom/kernels/pieces.h"
+#include "scalecom/methods/buckets.h"
 #include "scalecom/methods/dense_mean.h"
 #include "scalecom/methods/scalecom/bucket.h"
 #include "scalecom/methods/scalecom/conservation.h"
@@ -81,7 +80,7 @@ class ScaleCom final : public Method {
 
   Options options_;
   MemoryStore memories_;
-  std::map<std::uint64_t, std::shared_ptr<Bucket>> buckets_;  // by layout, apart in the warm-up
+  Buckets<Bucket> buckets_;
   DenseMean dense_mean_;
   NarrowMean narrow_mean_;
   Conservation books_;
@@ -90,19 +89,15 @@ class ScaleCom final : public Method {
 
 Bucket& ScaleCom::bucket_of(const layout::Layout& layout, std::int64_t step) {
   const bool warming_up = step < options_.warmup;
-  const std::uint64_t key = core::combine(layout.fingerprint(), warming_up ? 1 : 0);
-  const auto found = buckets_.find(key);
-  if (found != buckets_.end()) return *found->second;
-  for (const layout::Slice& slice : layout.slices()) memories_.claim(slice);
-  auto bucket = make_bucket(warming_up ? layout::all_dense(layout) : layout, options_, memories_);
-  bucket->keep_for(step);
-  return *buckets_.emplace(key, std::move(bucket)).first->second;
+  return buckets_.get(layout, warming_up, step, [&] {
+    for (const layout::Slice& slice : layout.slices()) memories_.claim(slice);
+    return make_bucket(warming_up ? layout::all_dense(layout) : layout, options_, memories_);
+  });
 }
 
-// Buckets that the last step did not use belong to an older layout.
 void ScaleCom::begin_step(std::int64_t step) {
   memories_.forget_aside();
-  std::erase_if(buckets_, [step](const auto& item) { return item.second->step() < step - 1; });
+  buckets_.begin_step(step);
 }
 
 void ScaleCom::prepare_bucket(const layout::Layout& layout, std::int64_t step,
@@ -112,7 +107,8 @@ void ScaleCom::prepare_bucket(const layout::Layout& layout, std::int64_t step,
 }
 
 void ScaleCom::after_replays(std::int64_t steps) {
-  for (auto& [key, bucket] : buckets_) bucket->replayed(steps);
+  buckets_.replayed(steps);
+  buckets_.for_each([steps](Bucket& bucket) { bucket.replayed(steps); });
 }
 
 void ScaleCom::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
@@ -235,18 +231,18 @@ void ScaleCom::refuse(const Bucket& bucket) const {
 
 void ScaleCom::undo() {
   memories_.bring_back();
-  for (auto& [key, bucket] : buckets_) {
-    if (bucket->step() != steps() - 1) continue;
-    const bool balances = checked() && bucket->was_sent();
-    bucket->put_back();
-    if (balances) books_.put_back(*bucket, options_.filter());
-  }
+  buckets_.for_each([this](Bucket& bucket) {
+    if (bucket.step() != steps() - 1) return;
+    const bool balances = checked() && bucket.was_sent();
+    bucket.put_back();
+    if (balances) books_.put_back(bucket, options_.filter());
+  });
 }
 
 void ScaleCom::rescale(float factor) {
   memories_.forget_aside();
   memories_.scale(factor);
-  for (auto& [key, bucket] : buckets_) bucket->forget_sent();
+  buckets_.for_each([](Bucket& bucket) { bucket.forget_sent(); });
   books_.reset();
 }
 
@@ -257,9 +253,9 @@ void ScaleCom::apply_scale(const LossScale& scale, const core::Stream& stream) {
     Method::apply_scale(scale, stream);
     return;
   }
-  for (auto& [key, bucket] : buckets_) {
-    if (bucket->step() == steps() - 1) bucket->put_back(scale.skipped());
-  }
+  buckets_.for_each([&](Bucket& bucket) {
+    if (bucket.step() == steps() - 1) bucket.put_back(scale.skipped());
+  });
   memories_.scale(scale.factor());
 }
 

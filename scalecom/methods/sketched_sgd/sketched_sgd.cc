@@ -1,9 +1,8 @@
 #include "scalecom/methods/sketched_sgd/sketched_sgd.h"
 
-#include <map>
-
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "scalecom/methods/buckets.h"
 #include "scalecom/methods/sketched_sgd/bucket.h"
 #include "scalecom/methods/sketched_sgd/options.h"
 
@@ -48,23 +47,20 @@ class SketchedSgd final : public Method {
   bool exchange(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
 
   Options options_;
-  MemoryStore memories_;                                      // v
-  MemoryStore velocities_;                                    // u
-  std::map<std::uint64_t, std::shared_ptr<Bucket>> buckets_;  // by layout
+  MemoryStore memories_;    // v
+  MemoryStore velocities_;  // u
+  Buckets<Bucket> buckets_;
 };
 
 Bucket& SketchedSgd::bucket_of(const layout::Layout& layout, std::int64_t step) {
-  const auto found = buckets_.find(layout.fingerprint());
-  if (found != buckets_.end()) return *found->second;
-  auto bucket = std::make_shared<Bucket>(layout, options_, memories_, velocities_);
-  bucket->step = step;
-  return *buckets_.emplace(layout.fingerprint(), std::move(bucket)).first->second;
+  return buckets_.get(layout, false, step, [&] {
+    return std::make_shared<Bucket>(layout, options_, memories_, velocities_);
+  });
 }
 
-// Buckets that the last step did not use belong to an older layout.
 void SketchedSgd::begin_step(std::int64_t step) {
   memories_.forget_aside();
-  std::erase_if(buckets_, [step](const auto& item) { return item.second->step < step - 1; });
+  buckets_.begin_step(step);
 }
 
 void SketchedSgd::prepare_bucket(const layout::Layout& layout, std::int64_t step,
@@ -104,16 +100,16 @@ bool SketchedSgd::exchange(Bucket& bucket, const core::Buffer& grad,
 
 void SketchedSgd::undo() {
   memories_.bring_back();
-  for (auto& [key, bucket] : buckets_) {
-    if (bucket->step == steps() - 1) bucket->put_back();
-  }
+  buckets_.for_each([this](Bucket& bucket) {
+    if (bucket.step == steps() - 1) bucket.put_back();
+  });
 }
 
 void SketchedSgd::rescale(float factor) {
   memories_.forget_aside();
   memories_.scale(factor);
   velocities_.scale(factor);
-  for (auto& [key, bucket] : buckets_) bucket->forget_sent();
+  buckets_.for_each([](Bucket& bucket) { bucket.forget_sent(); });
 }
 
 std::vector<NamedMemory> SketchedSgd::memories() const {

@@ -23,9 +23,6 @@ class Bucket {
   /// A new step: the gradient is bound, and what was sent in the last one can no longer come back.
   void begin(const core::Buffer& grad, int ranks, std::int64_t step, const core::Stream& stream);
 
-  /// It is new, and made for this step.
-  void keep_for(std::int64_t step) { step_ = step; }
-
   /// Brings the memories up to date and takes out what this rank sends. Loads the dense slices,
   /// divided by the number of ranks, and the flag into rest().
   virtual void compress() = 0;
@@ -42,7 +39,9 @@ class Bucket {
   virtual void forget_sent() = 0;
 
   /// After captured steps were replayed: `steps` are done.
-  void replayed(std::int64_t steps) { step_ = steps - 1; }
+  void replayed(std::int64_t steps) {
+    if (step_ >= 0) step_ = steps - 1;
+  }
 
   const Shape& shape() const { return shape_; }
   std::int64_t step() const { return step_; }

@@ -2,39 +2,21 @@
 
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
-#include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
 #include "scalecom/kernels/elementwise.h"
 
 namespace scalecom::methods::sparse {
 
-namespace {
-
-std::uint64_t key_of(const layout::Layout& layout, bool warming_up) {
-  return core::combine(layout.fingerprint(), warming_up ? 1 : 0);
-}
-
-}  // namespace
-
 Bucket& SparseMethod::bucket_of(const layout::Layout& layout, std::int64_t step) {
   const bool dense = warming_up(step);
-  const std::uint64_t key = key_of(layout, dense);
-  const auto found = buckets_.find(key);
-  if (found != buckets_.end()) return *found->second;
-  auto bucket = make_bucket(dense ? layout::all_dense(layout) : layout, memories_);
-  bucket->keep_for(step);
-  return *buckets_.emplace(key, std::move(bucket)).first->second;
+  return buckets_.get(layout, dense, step, [&] {
+    return make_bucket(dense ? layout::all_dense(layout) : layout, memories_);
+  });
 }
 
-const Bucket* SparseMethod::find_bucket(const layout::Layout& layout) const {
-  const auto found = buckets_.find(key_of(layout, false));
-  return found != buckets_.end() ? found->second.get() : nullptr;
-}
-
-// Buckets that the last step did not use belong to an older layout.
 void SparseMethod::begin_step(std::int64_t step) {
   memories_.forget_aside();
-  std::erase_if(buckets_, [step](const auto& item) { return item.second->step() < step - 1; });
+  buckets_.begin_step(step);
 }
 
 void SparseMethod::prepare_bucket(const layout::Layout& layout, std::int64_t step,
@@ -91,15 +73,15 @@ void SparseMethod::refuse(std::int64_t step) const {
 
 void SparseMethod::undo() {
   memories_.bring_back();
-  for (auto& [key, bucket] : buckets_) {
-    if (bucket->step() == steps() - 1) bucket->put_back();
-  }
+  buckets_.for_each([this](Bucket& bucket) {
+    if (bucket.step() == steps() - 1) bucket.put_back();
+  });
 }
 
 void SparseMethod::rescale(float factor) {
   memories_.forget_aside();
   memories_.scale(factor);
-  for (auto& [key, bucket] : buckets_) bucket->forget_sent();
+  buckets_.for_each([](Bucket& bucket) { bucket.forget_sent(); });
 }
 
 std::function<void()> SparseMethod::way_back() {
@@ -110,7 +92,8 @@ std::function<void()> SparseMethod::way_back() {
 }
 
 void SparseMethod::after_replays(std::int64_t steps) {
-  for (auto& [key, bucket] : buckets_) bucket->replayed(steps);
+  buckets_.replayed(steps);
+  buckets_.for_each([steps](Bucket& bucket) { bucket.replayed(steps); });
 }
 
 void SparseMethod::replace_memories(Memories memories) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <map>
 #include <memory>
 
 #include "scalecom/core/text.h"
+#include "scalecom/methods/buckets.h"
 #include "scalecom/methods/memory_store.h"
 #include "scalecom/methods/method.h"
 #include "scalecom/methods/sparse/bucket.h"
@@ -33,7 +33,7 @@ class SparseMethod : public Method {
   /// Whether the host looks at a step while it is done, so that it cannot be captured.
   virtual bool host_looks() const { return may_refuse(); }
   /// The bucket of a layout, or null where none was reduced since the last change.
-  const Bucket* find_bucket(const layout::Layout& layout) const;
+  const Bucket* find_bucket(const layout::Layout& layout) const { return buckets_.find(layout); }
   /// After options have changed: the last step can no longer be taken back.
   void forget_buckets() {
     memories_.forget_aside();
@@ -57,7 +57,7 @@ class SparseMethod : public Method {
   void refuse(std::int64_t step) const;
 
   MemoryStore memories_;
-  std::map<std::uint64_t, std::shared_ptr<Bucket>> buckets_;  // by layout, apart in the warm-up
+  Buckets<Bucket> buckets_;
 };
 
 /// A sparse method whose options are an `OptionsType`: sparse::Options with a kName and a table().

@@ -189,6 +189,7 @@ void CudaBucket::forget_sent() {
 }
 
 void CudaBucket::replayed(std::int64_t steps) {
+  if (step() < 0) return;  // it had none
   Bucket::replayed(steps);
   device_step_ = steps;
 }
