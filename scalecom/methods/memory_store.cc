@@ -16,6 +16,15 @@ std::shared_ptr<core::Array<float>> zeros(core::Device device, std::int64_t leng
   return std::make_shared<core::Array<float>>(device, length);
 }
 
+// Between arrays on the stream's device.
+void copy(const float* from, std::int64_t length, float* to, const core::Stream& stream) {
+  if (stream.device().is_cuda()) {
+    core::cuda::copy(to, from, length * kBytes, stream);
+  } else {
+    std::copy_n(from, length, to);
+  }
+}
+
 }  // namespace
 
 void MemoryStore::use(const core::Stream& stream) {
@@ -71,15 +80,19 @@ void MemoryStore::claim(const layout::Slice& slice) {
   const std::int64_t elements = layout::Tensor{slice.name, slice.shape}.elements();
   find(slice.name, elements);  // for its check of the length
   auto part = zeros(device(), slice.length);
-  const float* from = whole->second->data() + slice.first;
-  if (device().is_cuda()) {
-    core::cuda::copy(part->data(), from, slice.length * kBytes, stream_);
-    core::cuda::synchronize(stream_);
-  } else {
-    std::copy_n(from, slice.length, part->data());
-  }
+  copy(whole->second->data() + slice.first, slice.length, part->data(), stream_);
+  core::cuda::synchronize(stream_);
   memories_.erase(whole);
   memories_.insert_or_assign(key, std::move(part));
+}
+
+void MemoryStore::take_over(MemoryStore& ahead) {
+  for (auto& [name, memory] : ahead.memories_) {
+    const float* const before = find(name, memory->size());
+    if (before != nullptr) copy(before, memory->size(), memory->data(), stream_);
+    memories_.insert_or_assign(name, memory);
+  }
+  ahead.memories_.clear();
 }
 
 void MemoryStore::set_aside(const std::string& name) {

@@ -34,6 +34,10 @@ class MemoryStore {
   /// another part of the tensor's memory is there, which would be lost.
   void claim(const layout::Slice& slice);
 
+  /// Takes the memories of another store, which had been made ahead on the same device, and puts
+  /// what was remembered here into them. Arrays stay where they are.
+  void take_over(MemoryStore& ahead);
+
   /// There is no memory of a tensor any more.
   void forget(const std::string& name) { memories_.erase(name); }
 

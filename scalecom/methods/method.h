@@ -184,8 +184,8 @@ class Method {
   /// Before a layout's first bucket, at every rank: what the ranks have to settle among them. May
   /// throw, at all ranks alike, and then has changed nothing.
   virtual void meet(comm::Communicator& /*communicator*/) {}
-  /// Before a layout's first bucket: makes room for what it needs on the stream's device. May
-  /// throw, and then has changed nothing.
+  /// Before a layout's first bucket: makes room for what it needs on the stream's device, after a
+  /// warm-up too. May throw; then the way_back() from before is taken.
   virtual void prepare_bucket(const layout::Layout& /*layout*/, std::int64_t /*step*/,
                               const core::Stream& /*stream*/) {}
   /// What makes the method again what it is now, but for numbers in arrays: for a step that is

@@ -88,15 +88,25 @@ layout::Layout matrix(const std::string& name, std::int64_t rows, std::int64_t c
   return layout::Layout({{name, 0, rows * columns, rate, {rows, columns}}});
 }
 
+/// Of arrays that are mapped, PowerSGD's factors and the shares of groups among them.
+layout::Layout large_model() {
+  const std::int64_t side = 270'000;
+  return layout::Layout(
+      {{"v", 0, 5 * side, 10, {5, side}}, {"x", 5 * side, 5 * side, 10, {side, 5}}});
+}
+
 /// Two worlds that have done the same: the second is not told what the first has to refuse.
 struct Twins {
   explicit Twins(const std::string& spec) : tried(kRanks, spec), untouched(kRanks, spec) {}
 
+  std::vector<float> numbers(std::int64_t count) {
+    std::vector<float> all(static_cast<std::size_t>(count));
+    for (float& value : all) value = static_cast<float>(random() % 65536) - 32768.0F;
+    return all;
+  }
   void reduce(const layout::Layout& layout) {
-    Gradients one(kRanks, std::vector<float>(static_cast<std::size_t>(layout.elements())));
-    for (auto& gradient : one) {
-      for (float& value : gradient) value = static_cast<float>(random() % 65536) - 32768.0F;
-    }
+    Gradients one;
+    for (int rank = 0; rank < kRanks; ++rank) one.push_back(numbers(layout.elements()));
     Gradients other = one;
     tried.reduce(one, layout);
     untouched.reduce(other, layout);
@@ -146,16 +156,14 @@ TEST_P(Agreement, ThatFailsChangesNothing) {
 // At whichever array one rank's room ends, no rank has begun, nor kept what it had made.
 TEST_P(Agreement, ThatOneRankHasNoRoomForChangesNothing) {
   const layout::Layout usual = matrix("w", 40, 60, 10);
-  // So that PowerSGD's factors are large, too.
-  const std::int64_t side = 270'000;
-  const layout::Layout large(
-      {{"v", 0, 5 * side, 10, {5, side}}, {"x", 5 * side, 5 * side, 10, {side, 5}}});
+  const layout::Layout large = large_model();
   // After which communicators have all the room that they need for themselves.
-  const layout::Layout larger({{"y", 0, 10 * side, 1, {10 * side}}});
+  const layout::Layout larger({{"y", 0, large.elements(), 1, {large.elements()}}});
   const auto bring_large = [&](int) -> const auto& {
     return large;
   };
-  const Gradients gradients(kRanks, std::vector<float>(10 * side, 1.0F));
+  const Gradients gradients(kRanks,
+                            std::vector<float>(static_cast<std::size_t>(large.elements()), 1.0F));
   int tries = 0;
   for (;; ++tries) {
     Twins twins(GetParam());
@@ -181,7 +189,80 @@ INSTANTIATE_TEST_SUITE_P(Methods, Agreement,
                                            "scalecom,leaders=sharded", "weighted", "topk", "gtopk",
                                            "dgc,momentum=0.5", "adacomp", "powersgd",
                                            "powersgd,warm_start=off", "sketched_sgd,rows=1",
-                                           "scalecom,groups=2", "scalecom,groups=4"));
+                                           "scalecom,groups=2", "scalecom,groups=4",
+                                           "scalecom,warmup=9", "topk,warmup=9",
+                                           "powersgd,warmup=9", "scalecom,groups=2,warmup=9"));
+
+class WarmUp : public ::testing::TestWithParam<std::string> {};
+
+// Who has no room for what comes after it learns that with the first step, as all ranks do.
+TEST_P(WarmUp, EndsWithTheRoomOfItsFirstStep) {
+  const layout::Layout layout = large_model();
+  Twins twins(GetParam() + ",warmup=3");
+  for (int step = 0; step < 3; ++step) {
+    twins.reduce(layout);
+    for (const Copies& memories : state_of(twins.tried)) EXPECT_TRUE(memories.empty()) << step;
+  }
+  const Gradients gradients(kRanks, twins.numbers(layout.elements()));
+  const auto bring = [&](int) -> const auto& {
+    return layout;
+  };
+  for (const std::string& words : refusals(twins.tried, gradients, bring, 0)) EXPECT_EQ(words, "");
+  EXPECT_EQ(refusals(twins.untouched, gradients, bring).front(), "");
+  EXPECT_FALSE(state_of(twins.tried).front().empty());
+  twins.expect_equal();
+  twins.undo();
+  twins.expect_equal();
+  twins.reduce(layout);
+}
+
+// What an earlier step left goes out with the first of its steps that sends anything, or after it.
+TEST_P(WarmUp, MayBeginLater) {
+  const layout::Layout layout = matrix("w", 40, 60, 10);
+  World world(kRanks, GetParam());
+  std::mt19937 random(4);
+  Gradients gradients = testing::normal(kRanks, 2400, random);
+  world.reduce(gradients, layout);
+  const std::vector<Copies> left = state_of(world);
+  World expected(kRanks, GetParam());
+  for (int rank = 0; rank < kRanks; ++rank) {
+    world.method(rank).configure("warmup=3");
+    Memories memories;
+    for (const auto& [name, values] : left[static_cast<std::size_t>(rank)]) {
+      core::AlignedArray<float> copy(static_cast<std::int64_t>(values.size()));
+      std::copy(values.begin(), values.end(), copy.begin());
+      memories.emplace(name, std::move(copy));
+    }
+    expected.method(rank).restore(3, std::move(memories));
+  }
+  for (int step = 1; step < 3; ++step) {
+    gradients.assign(kRanks, std::vector<float>(2400, std::numeric_limits<float>::quiet_NaN()));
+    world.reduce(gradients, layout);
+    EXPECT_EQ(state_of(world), left) << "nothing was sent";
+  }
+  gradients.assign(kRanks, std::vector<float>(2400, 0.0F));
+  Gradients others = gradients;
+  world.reduce(gradients, layout);
+  expected.reduce(others, layout);
+  EXPECT_TRUE(same_bits(gradients[0], others[0]));
+  EXPECT_EQ(state_of(world), state_of(expected));
+}
+
+TEST_P(WarmUp, RefusesAnotherModelsMemoryEverywhere) {
+  const layout::Layout layout = matrix("w", 40, 60, 10);
+  World world(kRanks, GetParam() + ",warmup=3");
+  Memories wrong;
+  wrong.emplace("w", core::AlignedArray<float>(7));
+  world.method(1).restore(0, std::move(wrong));
+  const Gradients gradients(kRanks, std::vector<float>(2400, 1.0F));
+  expect_refused_alike(refusals(
+                           world, gradients, [&](int) -> const auto& { return layout; }),
+                       "another model");
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, WarmUp,
+                         ::testing::Values("scalecom", "scalecom,leaders=sharded", "weighted",
+                                           "topk", "gtopk", "powersgd", "powersgd,warm_start=off"));
 
 }  // namespace
 }  // namespace scalecom::methods

@@ -70,6 +70,15 @@ void Factors::prepare(const Shape::Matrix& matrix, const Options& options) {
   last_.emplace(matrix.name, std::make_shared<Last>(std::move(last)));
 }
 
+void Factors::take_over(Factors& ahead) {
+  if (ahead.last_.empty()) return;
+  settle();
+  errors_.take_over(ahead.errors_);
+  starts_.take_over(ahead.starts_);
+  for (auto& [name, last] : ahead.last_) last_.insert_or_assign(name, last);
+  ahead.last_.clear();
+}
+
 Job Factors::job_of(const std::string& name, Last& last) {
   const lowrank::Matrix matrix{nullptr, core::DType::kFloat32,
                                errors_.of(name, last.rows * last.columns), last.rows, last.columns};

@@ -26,6 +26,10 @@ class Factors {
   /// Makes room for a matrix, with a Q drawn from the seed. UsageError where the memory that was
   /// restored is that of another model.
   void prepare(const Shape::Matrix& matrix, const Options& options);
+  /// UsageError where the memory of a tensor has another length.
+  void check(const std::string& name, std::int64_t length) { errors_.find(name, length); }
+  /// As MemoryStore::take_over.
+  void take_over(Factors& ahead);
   /// A matrix that is prepared, as a job without the factors of this step. Its arrays stay where
   /// they are until the matrix travels dense, or Q is forgotten.
   kernels::lowrank::Job job_of(const Shape::Matrix& matrix);

@@ -57,8 +57,9 @@ class PowerSgd final : public Method {
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
   std::function<void()> way_back() override {
-    return [this, factors = factors_, buckets = buckets_] {
+    return [this, factors = factors_, ahead = ahead_, buckets = buckets_] {
       factors_ = factors;
+      ahead_ = ahead;
       buckets_ = buckets;
     };
   }
@@ -73,6 +74,7 @@ class PowerSgd final : public Method {
     return warming_up(step) ? Shape::dense(layout) : Shape(layout, options_.rank);
   }
   Bucket& bucket_of(const layout::Layout& layout, std::int64_t step);
+  std::shared_ptr<Bucket> make_bucket(const layout::Layout& layout, Factors& factors) const;
   void reduce_factors(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
   void reduce_dense(Bucket& bucket, const core::Buffer& grad, comm::Communicator& communicator);
   void check_capture(const core::Stream& stream) const;
@@ -83,6 +85,7 @@ class PowerSgd final : public Method {
 
   Options options_;
   Factors factors_;
+  Factors ahead_;  // made in the warm-up for the steps after it
   Buckets<Bucket> buckets_;
   DenseMean dense_mean_;
   FiniteFlag flag_;
@@ -93,19 +96,35 @@ void* element(const core::Buffer& grad, std::int64_t index) {
   return static_cast<std::byte*>(grad.data) + index * core::size_of(grad.dtype);
 }
 
+// The first step of a warm-up makes room for those after it, too: there all ranks hear of it where
+// one has none.
 Bucket& PowerSgd::bucket_of(const layout::Layout& layout, std::int64_t step) {
-  return buckets_.get(layout, warming_up(step), step, [&] {
-    auto bucket = std::make_shared<Bucket>(shape_of(layout, step), factors_.stream().device());
-    std::vector<Job> jobs;
-    for (const Shape::Matrix& matrix : bucket->shape.matrices) {
-      factors_.prepare(matrix, options_);
-      jobs.push_back(factors_.job_of(matrix));
-      jobs.back().p = bucket->first.data() + matrix.p_place;
-      jobs.back().q = bucket->second.data() + matrix.q_place;
-    }
-    if (!jobs.empty()) bucket->batch.emplace(std::move(jobs), factors_.stream());
-    return bucket;
+  const bool dense = warming_up(step);
+  if (dense) ahead_.use(factors_.stream());
+  if (!dense) factors_.take_over(ahead_);
+  Bucket& compressed = buckets_.get(layout, false, step, [&] {
+    for (const layout::Slice& slice : layout.slices()) factors_.check(slice.name, slice.length);
+    return make_bucket(layout, dense ? ahead_ : factors_);
   });
+  if (!dense) return compressed;
+  return buckets_.get(layout, true, step, [&] {
+    return std::make_shared<Bucket>(Shape::dense(layout), factors_.stream().device());
+  });
+}
+
+std::shared_ptr<Bucket> PowerSgd::make_bucket(const layout::Layout& layout,
+                                              Factors& factors) const {
+  const core::Stream& stream = factors.stream();
+  auto bucket = std::make_shared<Bucket>(Shape(layout, options_.rank), stream.device());
+  std::vector<Job> jobs;
+  for (const Shape::Matrix& matrix : bucket->shape.matrices) {
+    factors.prepare(matrix, options_);
+    jobs.push_back(factors.job_of(matrix));
+    jobs.back().p = bucket->first.data() + matrix.p_place;
+    jobs.back().q = bucket->second.data() + matrix.q_place;
+  }
+  if (!jobs.empty()) bucket->batch.emplace(std::move(jobs), stream);
+  return bucket;
 }
 
 void PowerSgd::begin_step(std::int64_t step) {
@@ -243,11 +262,13 @@ void PowerSgd::apply(const std::string& settings) {
     factors_.settle();
   }
   options_ = changed;
+  ahead_.replace({});
   buckets_.clear();
 }
 
 void PowerSgd::replace_memories(Memories memories) {
   factors_.replace(std::move(memories));
+  ahead_.replace({});
   buckets_.clear();
 }
 

@@ -48,8 +48,9 @@ class ScaleCom final : public Method {
   void prepare_bucket(const layout::Layout& layout, std::int64_t step,
                       const core::Stream& stream) override;
   std::function<void()> way_back() override {
-    return [this, memories = memories_, buckets = buckets_] {
+    return [this, memories = memories_, ahead = ahead_, buckets = buckets_] {
       memories_ = memories;
+      ahead_ = ahead;
       buckets_ = buckets;
     };
   }
@@ -80,6 +81,7 @@ class ScaleCom final : public Method {
 
   Options options_;
   MemoryStore memories_;
+  MemoryStore ahead_;  // made in the warm-up for the steps after it
   Buckets<Bucket> buckets_;
   DenseMean dense_mean_;
   NarrowMean narrow_mean_;
@@ -87,12 +89,22 @@ class ScaleCom final : public Method {
   const float* mark_ = nullptr;  // of the next bucket
 };
 
+// The first step of a warm-up makes room for those after it, too: there all ranks hear of it where
+// one has none.
 Bucket& ScaleCom::bucket_of(const layout::Layout& layout, std::int64_t step) {
   const bool warming_up = step < options_.warmup;
-  return buckets_.get(layout, warming_up, step, [&] {
-    for (const layout::Slice& slice : layout.slices()) memories_.claim(slice);
-    return make_bucket(warming_up ? layout::all_dense(layout) : layout, options_, memories_);
+  if (warming_up) ahead_.use(memories_.stream());
+  if (!warming_up) memories_.take_over(ahead_);
+  Bucket& compressed = buckets_.get(layout, false, step, [&] {
+    for (const layout::Slice& slice : layout.slices()) {
+      memories_.claim(slice);
+      memories_.find(slice.key(), slice.length);  // for its check
+    }
+    return make_bucket(layout, options_, warming_up ? ahead_ : memories_);
   });
+  if (!warming_up) return compressed;
+  return buckets_.get(layout, true, step,
+                      [&] { return make_bucket(layout::all_dense(layout), options_, memories_); });
 }
 
 void ScaleCom::begin_step(std::int64_t step) {
@@ -263,6 +275,7 @@ void ScaleCom::apply(const std::string& settings) {
   const double unit = options_.beta / options_.gain;
   options_.read(core::OptionString::parse(core::concat(options_.name(), ",", settings)));
   memories_.forget_aside();
+  ahead_.replace({});
   // What is still to be sent stays.
   const double new_unit = options_.beta / options_.gain;
   if (new_unit != unit) memories_.scale(static_cast<float>(new_unit / unit));
@@ -272,6 +285,7 @@ void ScaleCom::apply(const std::string& settings) {
 
 void ScaleCom::replace_memories(Memories memories) {
   memories_.replace(std::move(memories));
+  ahead_.replace({});
   buckets_.clear();
   books_.reset();
 }

@@ -7,11 +7,21 @@
 
 namespace scalecom::methods::sparse {
 
+// The first step of a warm-up makes room for those after it, too: there all ranks hear of it where
+// one has none.
 Bucket& SparseMethod::bucket_of(const layout::Layout& layout, std::int64_t step) {
   const bool dense = warming_up(step);
-  return buckets_.get(layout, dense, step, [&] {
-    return make_bucket(dense ? layout::all_dense(layout) : layout, memories_);
+  if (dense) ahead_.use(memories_.stream());
+  if (!dense) memories_.take_over(ahead_);
+  Bucket& compressed = buckets_.get(layout, false, step, [&] {
+    for (const layout::Slice& slice : layout.slices()) {
+      memories_.find(slice.name, slice.length);  // for its check
+    }
+    return make_bucket(layout, dense ? ahead_ : memories_);
   });
+  if (!dense) return compressed;
+  return buckets_.get(layout, true, step,
+                      [&] { return make_bucket(layout::all_dense(layout), memories_); });
 }
 
 void SparseMethod::begin_step(std::int64_t step) {
@@ -85,8 +95,9 @@ void SparseMethod::rescale(float factor) {
 }
 
 std::function<void()> SparseMethod::way_back() {
-  return [this, memories = memories_, buckets = buckets_] {
+  return [this, memories = memories_, ahead = ahead_, buckets = buckets_] {
     memories_ = memories;
+    ahead_ = ahead;
     buckets_ = buckets;
   };
 }
@@ -98,6 +109,7 @@ void SparseMethod::after_replays(std::int64_t steps) {
 
 void SparseMethod::replace_memories(Memories memories) {
   memories_.replace(std::move(memories));
+  ahead_.replace({});
   buckets_.clear();
 }
 

@@ -37,6 +37,7 @@ class SparseMethod : public Method {
   /// After options have changed: the last step can no longer be taken back.
   void forget_buckets() {
     memories_.forget_aside();
+    ahead_.replace({});
     buckets_.clear();
   }
 
@@ -57,6 +58,7 @@ class SparseMethod : public Method {
   void refuse(std::int64_t step) const;
 
   MemoryStore memories_;
+  MemoryStore ahead_;  // made in the warm-up for the steps after it
   Buckets<Bucket> buckets_;
 };
 
