@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "scalecom/core/device.h"
@@ -15,6 +16,11 @@ struct Buffer {
   Device device = {};
 
   static Buffer of(float* data, std::int64_t elements) { return {data, elements}; }
+
+  /// Where element `index` lies.
+  std::byte* at(std::int64_t index) const {
+    return static_cast<std::byte*>(data) + index * size_of(dtype);
+  }
 };
 
 }  // namespace scalecom::core

@@ -19,7 +19,7 @@ Batch& Batch::operator=(Batch&&) noexcept = default;
 
 std::vector<Job>& Batch::bound_to(const core::Buffer& grad) {
   for (Job& job : jobs_) {
-    job.matrix.grad = static_cast<std::byte*>(grad.data) + job.offset * core::size_of(grad.dtype);
+    job.matrix.grad = grad.at(job.offset);
     job.matrix.dtype = grad.dtype;
   }
   return jobs_;

@@ -5,15 +5,8 @@
 #include "scalecom/kernels/elementwise.h"
 
 namespace scalecom::methods {
-namespace {
 
 namespace elementwise = kernels::elementwise;
-
-void* element(const core::Buffer& grad, std::int64_t index) {
-  return static_cast<std::byte*>(grad.data) + index * core::size_of(grad.dtype);
-}
-
-}  // namespace
 
 void DenseSlices::add(const layout::Slice& slice) {
   parts_.push_back({slice.name, slice.offset, slice.length});
@@ -23,7 +16,7 @@ void DenseSlices::add(const layout::Slice& slice) {
 bool DenseSlices::load(const core::Buffer& grad, float factor, float* out) const {
   float* to = out;
   for (const Part& part : parts_) {
-    elementwise::load(element(grad, part.offset), grad.dtype, part.length, factor, to, {});
+    elementwise::load(grad.at(part.offset), grad.dtype, part.length, factor, to, {});
     to += part.length;
   }
   elementwise::Flag flag = 0;
@@ -34,7 +27,7 @@ bool DenseSlices::load(const core::Buffer& grad, float factor, float* out) const
 void DenseSlices::store(const float* in, const core::Buffer& grad) const {
   const elementwise::Flag flag = 0;
   for (const Part& part : parts_) {
-    elementwise::store(in, part.length, element(grad, part.offset), grad.dtype, &flag, {});
+    elementwise::store(in, part.length, grad.at(part.offset), grad.dtype, &flag, {});
     in += part.length;
   }
 }

@@ -16,6 +16,10 @@ void declare_rates(core::OptionTable& table, layout::RatePolicy* policy) {
         };
       },
       [policy] { return policy->rates_text(); });
+  declare_first(table, policy);
+}
+
+void declare_first(core::OptionTable& table, layout::RatePolicy* policy) {
   table.custom(
       "first", "dense | compressed",
       [policy](const std::string& text) -> std::function<void()> {

@@ -16,10 +16,6 @@ namespace {
 // [scale | bytes of the words]
 constexpr std::size_t kHead = sizeof(float) + sizeof(std::uint32_t);
 
-void* element(const core::Buffer& grad, std::int64_t index) {
-  return static_cast<std::byte*>(grad.data) + index * core::size_of(grad.dtype);
-}
-
 [[noreturn]] void damaged() {
   throw core::PeerError("[adacomp] the message of some rank is damaged");
 }
@@ -57,7 +53,7 @@ bool Bucket::select(const core::Buffer& grad) {
   bool finite = true;
   for (Part& part : parts_) {
     part.sent = kernels::bins::select(
-        {element(grad, part.offset), grad.dtype, part.memory, part.bins.length}, part.bins.bin);
+        {grad.at(part.offset), grad.dtype, part.memory, part.bins.length}, part.bins.bin);
     finite = finite && part.sent.finite;
   }
   return finite;
@@ -118,7 +114,7 @@ bool Bucket::add_up(std::span<const std::span<const std::byte>> messages, float 
     if (!table.load(sums, core::DType::kFloat32, length, factor, sums)) {
       finite.store(false, std::memory_order_relaxed);
     }
-    table.store(sums, length, 1.0F, element(grad, part.offset), grad.dtype);
+    table.store(sums, length, 1.0F, grad.at(part.offset), grad.dtype);
   });
   return finite;
 }

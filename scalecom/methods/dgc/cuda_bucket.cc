@@ -131,9 +131,6 @@ class CudaBucket final : public sparse::Bucket, public PackedSizes {
   void take_largest();
   std::span<const sparse::cuda::Message> place_messages();
   void put_back_where(std::int32_t* d_condition);
-  const void* element(std::int64_t index) const {
-    return static_cast<const std::byte*>(grad_.data) + index * core::size_of(grad_.dtype);
-  }
   float* d_flag() { return rest_.data() + shape_.dense_elements; }
   // What of the taken entries belongs to the part whose first is `first_item`.
   kernels_cuda::Masked masked(std::int64_t first_item, std::int64_t count) {
@@ -201,7 +198,7 @@ float CudaBucket::clipping() {
 void CudaBucket::accumulate(float scale) {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Shape::Part& part = shape_.parts[i];
-    kernels_cuda::accumulate_momentum(element(part.offset), grad_.dtype, parts_[i].d_memory,
+    kernels_cuda::accumulate_momentum(grad_.at(part.offset), grad_.dtype, parts_[i].d_memory,
                                       parts_[i].d_velocity, part.length, options_.motion(), scale,
                                       d_flag(), stream_);
   }
@@ -213,7 +210,7 @@ void CudaBucket::accumulate_dense(float scale) {
     float* const d_numbers = rest_.data() + part.place;
     core::cuda::copy(velocities_before_.data() + part.place, dense_velocities_[i],
                      bytes_of<float>(part.length), stream_);
-    elementwise::load(element(part.offset), grad_.dtype, part.length, scale, d_numbers, stream_);
+    elementwise::load(grad_.at(part.offset), grad_.dtype, part.length, scale, d_numbers, stream_);
     kernels_cuda::apply_momentum(d_numbers, dense_velocities_[i], part.length, options_.motion(),
                                  1.0F / static_cast<float>(ranks_), d_flag(), stream_);
   }

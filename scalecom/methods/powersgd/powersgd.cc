@@ -92,10 +92,6 @@ class PowerSgd final : public Method {
   core::Array<float> zero_;
 };
 
-void* element(const core::Buffer& grad, std::int64_t index) {
-  return static_cast<std::byte*>(grad.data) + index * core::size_of(grad.dtype);
-}
-
 // The first step of a warm-up makes room for those after it, too: there all ranks hear of it where
 // one has none.
 Bucket& PowerSgd::bucket_of(const layout::Layout& layout, std::int64_t step) {
@@ -203,15 +199,15 @@ void PowerSgd::reduce_factors(Bucket& bucket, const core::Buffer& grad,
 
 void PowerSgd::load_dense(Bucket& bucket, const core::Buffer& grad, float factor) {
   for (const Shape::DensePart& part : bucket.shape.dense_parts) {
-    elementwise::load(element(grad, part.offset), grad.dtype, part.length, factor,
+    elementwise::load(grad.at(part.offset), grad.dtype, part.length, factor,
                       bucket.dense() + part.place, factors_.stream());
   }
 }
 
 void PowerSgd::store_dense(Bucket& bucket, const core::Buffer& grad) {
   for (const Shape::DensePart& part : bucket.shape.dense_parts) {
-    elementwise::store(bucket.dense() + part.place, part.length, element(grad, part.offset),
-                       grad.dtype, flag_.data(), factors_.stream());
+    elementwise::store(bucket.dense() + part.place, part.length, grad.at(part.offset), grad.dtype,
+                       flag_.data(), factors_.stream());
   }
 }
 

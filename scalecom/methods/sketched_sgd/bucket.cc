@@ -23,10 +23,6 @@ namespace elementwise = kernels::elementwise;
 // step sends 24 numbers for each.
 constexpr std::int64_t kColumnsPerKept = 4;
 
-std::byte* element(const core::Buffer& grad, std::int64_t index) {
-  return static_cast<std::byte*>(grad.data) + index * core::size_of(grad.dtype);
-}
-
 bool all_finite(std::span<const float> numbers) {
   elementwise::Flag flag = 0;
   elementwise::check_finite(numbers.data(), static_cast<std::int64_t>(numbers.size()), &flag, {});
@@ -108,7 +104,7 @@ void Bucket::accumulate(const core::Buffer& grad, float factor, MemoryStore& mem
 
 bool Bucket::add_gradient(const core::Buffer& grad, const Part& part) {
   constexpr std::int64_t kBlock = 16 * 1024;
-  const kernels::Tensor tensor{element(grad, part.offset), grad.dtype, part.v, part.length};
+  const kernels::Tensor tensor{grad.at(part.offset), grad.dtype, part.v, part.length};
   std::atomic<bool> finite{true};
   core::parallel_for((part.length + kBlock - 1) / kBlock, [&](std::int64_t block) {
     const std::int64_t begin = block * kBlock;
@@ -189,7 +185,7 @@ bool Bucket::finish(const core::Buffer& grad, float factor) {
       *v = 0;
       if (u != nullptr) *u = 0;
     }
-    kernels::table().zero_and_put({element(grad, part.offset), grad.dtype, nullptr, part.length}, 0,
+    kernels::table().zero_and_put({grad.at(part.offset), grad.dtype, nullptr, part.length}, 0,
                                   part.length, static_cast<std::int64_t>(begin - first),
                                   positions.data() + first, values.data() + first);
   }

@@ -1,7 +1,7 @@
 #include "scalecom/methods/sketched_sgd/options.h"
 
-#include "scalecom/core/error.h"
 #include "scalecom/kernels/sketch.h"
+#include "scalecom/methods/rate_options.h"
 
 namespace scalecom::methods::sketched_sgd {
 namespace {
@@ -20,13 +20,7 @@ core::OptionTable Options::table() {
   table.integer("candidates", &candidates, 1, 1 << 20);
   table.number("momentum", &momentum, 0, Bound::kClosed, kMostMomentum);
   table.integer("seed", &seed, 0);
-  table.custom(
-      "first", "dense | compressed",
-      [this](const std::string& text) -> std::function<void()> {
-        if (text != "dense" && text != "compressed") throw core::UsageError("");
-        return [this, dense = text == "dense"] { rates.first_layer_dense = dense; };
-      },
-      [this] { return std::string(rates.first_layer_dense ? "dense" : "compressed"); });
+  declare_first(table, &rates);
   table.choice("nonfinite", &nonfinite, {"nan", "error"});
   return table;
 }

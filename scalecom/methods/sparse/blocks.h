@@ -32,8 +32,7 @@ void for_each_block(const Shape& shape, const Work& work) {
 
 /// A part as kernels take it.
 inline kernels::Tensor tensor_of(const Shape::Part& part, const core::Buffer& grad, float* memory) {
-  return {static_cast<std::byte*>(grad.data) + part.offset * core::size_of(grad.dtype), grad.dtype,
-          memory, part.length};
+  return {grad.at(part.offset), grad.dtype, memory, part.length};
 }
 
 }  // namespace scalecom::methods::sparse

@@ -4,15 +4,8 @@
 #include "scalecom/kernels/kernels.h"
 
 namespace scalecom::methods::sparse {
-namespace {
 
 namespace elementwise = kernels::elementwise;
-
-std::byte* element(const core::Buffer& grad, std::int64_t index) {
-  return static_cast<std::byte*>(grad.data) + index * core::size_of(grad.dtype);
-}
-
-}  // namespace
 
 void Bucket::begin(const core::Buffer& grad, int ranks, std::int64_t step,
                    const core::Stream& stream) {
@@ -29,7 +22,7 @@ HostBucket::HostBucket(const layout::Layout& layout)
 bool HostBucket::load_dense(float factor) {
   bool finite = true;
   for (const Shape::DensePart& part : shape_.dense_parts) {
-    finite &= kernels::table().load(element(grad_, part.offset), grad_.dtype, part.length, factor,
+    finite &= kernels::table().load(grad_.at(part.offset), grad_.dtype, part.length, factor,
                                     rest_.data() + part.place);
   }
   return finite;
@@ -50,8 +43,8 @@ bool HostBucket::rest_is_finite() {
 void HostBucket::finish() {
   if (rest_is_finite() && put_items()) {
     for (const Shape::DensePart& part : shape_.dense_parts) {
-      kernels::table().store(rest_.data() + part.place, part.length, 1.0F,
-                             element(grad_, part.offset), grad_.dtype);
+      kernels::table().store(rest_.data() + part.place, part.length, 1.0F, grad_.at(part.offset),
+                             grad_.dtype);
     }
     return;
   }

@@ -41,9 +41,6 @@ class HostBucket final : public Bucket {
   void settle_rounding(const NarrowMean& narrow);
   void put();
 
-  std::byte* element(std::int64_t index) const {
-    return static_cast<std::byte*>(grad_.data) + index * core::size_of(grad_.dtype);
-  }
   // The items from `first_item` on: an array each, as kernels take them.
   kernels::Taken taken(std::int64_t first_item) {
     return {positions_.data() + first_item, message_.data() + first_item,
@@ -72,7 +69,7 @@ HostBucket::HostBucket(const layout::Layout& layout, const Options& options, Mem
 void HostBucket::on_begin() {
   sent_ = false;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    tensors_[i].grad = element(shape_.parts[i].offset);
+    tensors_[i].grad = grad_.at(shape_.parts[i].offset);
     tensors_[i].dtype = grad_.dtype;
   }
 }
@@ -161,7 +158,7 @@ bool HostBucket::load_dense() {
   bool finite = true;
   const float factor = 1.0F / static_cast<float>(turn_.size);
   for (const Shape::DensePart& part : shape_.dense_parts) {
-    finite &= kernels::table().load(element(part.offset), grad_.dtype, part.length, factor,
+    finite &= kernels::table().load(grad_.at(part.offset), grad_.dtype, part.length, factor,
                                     rest().data() + part.place);
   }
   return finite;
@@ -250,7 +247,7 @@ void HostBucket::put() {
     }
   });
   for (const Shape::DensePart& part : shape_.dense_parts) {
-    table.store(rest().data() + part.place, part.length, 1.0F, element(part.offset), grad_.dtype);
+    table.store(rest().data() + part.place, part.length, 1.0F, grad_.at(part.offset), grad_.dtype);
   }
 }
 
