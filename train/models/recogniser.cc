@@ -1,6 +1,7 @@
 #include "train/models/recogniser.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/Exception.h>
 
 #include <cmath>
 #include <vector>
@@ -15,6 +16,10 @@ namespace {
 namespace core = scalecom::core;
 
 constexpr std::int64_t kGates = 4;
+
+class NoWarnings final : public c10::WarningHandler {
+  void process(const c10::Warning& /*warning*/) override {}
+};
 
 class Recogniser final : public SequenceModel {
  public:
@@ -67,6 +72,9 @@ class Recogniser final : public SequenceModel {
     const at::Tensor start =
         at::zeros({2 * options_.layers, samples, options_.hidden}, x.options());
     const bool learns = pass.noise.defined();
+    // It would say in every call that the weights are copied, which they are.
+    NoWarnings none;
+    const c10::WarningUtils::WarningHandlerGuard guard(&none);
     const at::Tensor out = std::get<0>(
         at::lstm(x, {start, start}, weights, true, options_.layers, 0.0, learns, true, true));
     return at::matmul(out, next[0]) + next[1];
