@@ -74,6 +74,14 @@ __device__ int matrix_of(int tile, const std::int32_t* d_first_tiles, int matric
   return low;
 }
 
+/// Tiles of a matrix. A single row is cut into as long parts as other tiles have elements: one of
+/// which each tile had a line would leave 31 of 32 threads idle.
+std::int64_t tiles_of(const Matrix& matrix) {
+  const auto divided = [](std::int64_t extent, std::int64_t by) { return (extent + by - 1) / by; };
+  if (matrix.rows == 1) return divided(matrix.columns, kTile * kTile);
+  return divided(matrix.rows, kTile) * divided(matrix.columns, kTile);
+}
+
 __global__ void __launch_bounds__(kTile* kTileRows)
     transpose_all(const Matrix* __restrict__ d_matrices,
                   const std::int32_t* __restrict__ d_first_tiles, int matrices,
@@ -82,6 +90,15 @@ __global__ void __launch_bounds__(kTile* kTileRows)
   const int tile = static_cast<int>(blockIdx.x);
   const int index = matrix_of(tile, d_first_tiles, matrices);
   const Matrix matrix = d_matrices[index];
+  if (matrix.rows == 1) {
+    const std::int64_t first =
+        static_cast<std::int64_t>(tile - d_first_tiles[index]) * kTile * kTile;
+    const int own = static_cast<int>(threadIdx.y) * kTile + static_cast<int>(threadIdx.x);
+    for (int i = own; i < kTile * kTile && first + i < matrix.columns; i += kTile * kTileRows) {
+      d_to[matrix.to + first + i] = matrix.from[first + i];
+    }
+    return;
+  }
   const std::int64_t across = (matrix.columns + kTile - 1) / kTile;
   const std::int64_t row = (tile - d_first_tiles[index]) / across * kTile;
   const std::int64_t column = (tile - d_first_tiles[index]) % across * kTile;
@@ -149,10 +166,9 @@ void DeviceSamples::assemble(std::span<const Pick> picks, float* inputs, std::in
 
 Transposition::Transposition(core::Device device, std::span<const Matrix> matrices) {
   std::vector<std::int32_t> first_tiles;
-  const auto tiles = [](std::int64_t extent) { return (extent + kTile - 1) / kTile; };
   for (const Matrix& matrix : matrices) {
     first_tiles.push_back(tiles_);
-    tiles_ += static_cast<std::int32_t>(tiles(matrix.rows) * tiles(matrix.columns));
+    tiles_ += static_cast<std::int32_t>(tiles_of(matrix));
   }
   matrices_ = to_device(device, matrices);
   first_tiles_ = to_device(device, std::span<const std::int32_t>(first_tiles));
