@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <utility>
 
 namespace train::decoding {
@@ -16,31 +15,71 @@ double log_add(double a, double b) {
   return b == kNever ? a : a + std::log1p(std::exp(b - a));
 }
 
-/// How probable a beginning is, by how its last step ended.
-struct Standing {
+/// Symbols that an answer may begin with, and how probable that is, by how the last step ended.
+struct Beginning {
+  std::vector<int> symbols;
   double silent = kNever;
   double sounding = kNever;  ///< with its last symbol
-  double either() const { return log_add(silent, sounding); }
+  double either = kNever;
+
+  int last() const { return symbols.empty() ? 0 : symbols.back(); }
+  bool is(const Beginning& shorter, int symbol) const {
+    return last() == symbol && symbols.size() == shorter.symbols.size() + 1 &&
+           std::equal(shorter.symbols.begin(), shorter.symbols.end(), symbols.begin());
+  }
 };
 
-using Beginnings = std::map<std::vector<int>, Standing>;
+/// What one more step can make of a beginning. Its symbols are only written out if it is kept.
+struct Candidate {
+  const Beginning* from = nullptr;
+  int symbol = 0;  ///< that it adds, or 0
+  double silent = kNever;
+  double sounding = kNever;
+  double either = kNever;
 
-/// All that one more step can make of a beginning.
-void extend(const std::vector<int>& symbols, const Standing& standing, const CtcOutput& output,
-            std::int64_t step, Beginnings& next) {
-  Standing& same = next[symbols];
-  same.silent = log_add(same.silent, standing.either() + output.at(step, 0));
-  const int last = symbols.empty() ? 0 : symbols.back();
-  if (last != 0) same.sounding = log_add(same.sounding, standing.sounding + output.at(step, last));
-  for (int symbol = 1; symbol < output.classes; ++symbol) {
-    // The same symbol again is another one only after a pause.
-    const double before = symbol == last ? standing.silent : standing.either();
-    if (before == kNever) continue;
-    std::vector<int> longer = symbols;
-    longer.push_back(symbol);
-    Standing& more = next[longer];
-    more.sounding = log_add(more.sounding, before + output.at(step, symbol));
+  std::vector<int> symbols() const {
+    std::vector<int> all = from->symbols;
+    if (symbol != 0) all.push_back(symbol);
+    return all;
   }
+};
+
+/// Between equals the symbols decide, so that the result is always the same.
+bool comes_before(const Candidate& a, const Candidate& b) {
+  if (a.either != b.either) return a.either > b.either;
+  return a.symbols() < b.symbols();
+}
+
+std::vector<Candidate> candidates(const std::vector<Beginning>& beam, const CtcOutput& output,
+                                  std::int64_t step) {
+  std::vector<Candidate> all;
+  for (const Beginning& beginning : beam) {
+    const int last = beginning.last();
+    const double goes_on = last == 0 ? kNever : beginning.sounding + output.at(step, last);
+    all.push_back({&beginning, 0, beginning.either + output.at(step, 0), goes_on});
+  }
+  for (const Beginning& beginning : beam) {
+    for (int symbol = 1; symbol < output.classes; ++symbol) {
+      // The same symbol again is another one only after a pause.
+      const double before = symbol == beginning.last() ? beginning.silent : beginning.either;
+      if (before == kNever) continue;
+      const double sounding = before + output.at(step, symbol);
+      // Which may be what another beginning already is.
+      const auto same = std::ranges::find_if(
+          beam, [&](const Beginning& other) { return other.is(beginning, symbol); });
+      if (same == beam.end()) {
+        all.push_back({&beginning, symbol, kNever, sounding});
+      } else {
+        Candidate& stays = all[static_cast<std::size_t>(same - beam.begin())];
+        stays.sounding = log_add(stays.sounding, sounding);
+      }
+    }
+  }
+  for (Candidate& candidate : all) {
+    const double either = log_add(candidate.silent, candidate.sounding);
+    candidate.either = std::isnan(either) ? kNever : either;  // of a network that has diverged
+  }
+  return all;
 }
 
 }  // namespace
@@ -60,20 +99,18 @@ std::vector<int> decode_greedily(const CtcOutput& output) {
 }
 
 std::vector<int> decode_by_beam(const CtcOutput& output, int width) {
-  std::vector<std::pair<std::vector<int>, Standing>> beam{{{}, {0, kNever}}};
+  std::vector<Beginning> beam{{{}, 0, kNever, 0}};
   for (std::int64_t step = 0; step < output.steps(); ++step) {
-    Beginnings next;
-    for (const auto& [symbols, standing] : beam) extend(symbols, standing, output, step, next);
-    beam.assign(next.begin(), next.end());
-    // The map's order decides between equals, so that the result is always the same.
-    std::stable_sort(beam.begin(), beam.end(), [](const auto& a, const auto& b) {
-      return a.second.either() > b.second.either();
-    });
-    if (beam.size() > static_cast<std::size_t>(width)) {
-      beam.resize(static_cast<std::size_t>(width));
+    std::vector<Candidate> best = candidates(beam, output, step);
+    const std::size_t kept = std::min(best.size(), static_cast<std::size_t>(width));
+    std::ranges::partial_sort(best, best.begin() + static_cast<std::ptrdiff_t>(kept), comes_before);
+    std::vector<Beginning> next;
+    for (std::size_t i = 0; i < kept; ++i) {
+      next.push_back({best[i].symbols(), best[i].silent, best[i].sounding, best[i].either});
     }
+    beam = std::move(next);
   }
-  return beam.front().first;
+  return beam.front().symbols;
 }
 
 }  // namespace train::decoding
