@@ -158,8 +158,10 @@ void bind_errors(py::module_& module) {
 /// What is the same wherever a method is at work.
 template <typename Hooked, typename... Extra>
 void bind_method(py::class_<Hooked, Extra...>& type) {
-  type.def("spec", [](Hooked& hooked) { return hooked.method().spec(); })
-      .def("steps", [](Hooked& hooked) { return hooked.method().steps(); })
+  type.def(
+          "spec", [](Hooked& hooked) { return hooked.method().spec(); }, Released())
+      .def(
+          "steps", [](Hooked& hooked) { return hooked.method().steps(); }, Released())
       .def(
           "undo", [](Hooked& hooked) { hooked.method().undo(); }, Released())
       .def(
@@ -167,7 +169,7 @@ void bind_method(py::class_<Hooked, Extra...>& type) {
           Released())
       .def("memories", &memories<Hooked>, Released())
       .def("restore", &restore<Hooked>, Released())
-      .def("traffic", &traffic<Hooked>);
+      .def("traffic", &traffic<Hooked>, Released());
 }
 
 void bind_ddp(py::module_& module) {

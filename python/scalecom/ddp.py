@@ -191,7 +191,9 @@ class State:
         for rank in ranks:
             prefix = f"rank{rank}."
             own = {k.removeprefix(prefix): v for k, v in merged.items() if k.startswith(prefix)}
-            if not own and int(merged["steps"]) > 0 and any(k.startswith("rank") for k in merged):
+            # With groups a rank may have no part of any memory; what it gave names its learner all the same.
+            given = own or f"learner_of_rank{rank}" in merged
+            if not given and int(merged["steps"]) > 0 and any(k.startswith("rank") for k in merged):
                 raise ValueError(
                     f"the memories of rank {rank} are missing: error feedback would be lost; give the "
                     f"states of all {merged['world']} ranks"
@@ -240,6 +242,7 @@ class State:
         step: for a process that goes on with another model, as their threads and connections would
         otherwise last as long as the process. Groups of some of the job's ranks alone do so in any
         case."""
+        self._core.steps()  # waits for what a failed step may have left under way
         made = [self._group, *([self._levels.inside, self._levels.between] if self._levels else [])]
         for group in made if self._owns_groups else []:
             dist.destroy_process_group(group)

@@ -25,7 +25,7 @@ class Buckets {
     return *found->second.bucket;
   }
   /// The same, or null where there is none.
-  const Bucket* find(const layout::Layout& layout, bool warming_up = false) const {
+  Bucket* find(const layout::Layout& layout, bool warming_up = false) const {
     const auto found = entries_.find(key_of(layout, warming_up));
     return found != entries_.end() ? found->second.bucket.get() : nullptr;
   }

@@ -16,6 +16,9 @@ class Dense final : public Method {
   }
 
  protected:
+  void prepare_bucket(const FirstBucket& first) override {
+    mean_.reserve(first.dtype, first.layout.elements(), first.stream.device());
+  }
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& /*layout*/,
                      comm::Communicator& communicator, std::int64_t /*step*/,
                      const core::Stream& stream) override {

@@ -6,12 +6,17 @@ namespace scalecom::methods {
 
 namespace elementwise = kernels::elementwise;
 
+void DenseMean::reserve(core::DType dtype, std::int64_t elements, core::Device device) {
+  if (dtype == core::DType::kFloat32) return;
+  if (wide_.size() < elements || wide_.device() != device) {
+    wide_ = core::Array<float>(device, elements);
+  }
+}
+
 void DenseMean::operator()(const core::Buffer& grad, comm::Communicator& communicator,
                            const core::Stream& stream, const Add& add) {
+  reserve(grad.dtype, grad.elements, grad.device);
   const bool wide_already = grad.dtype == core::DType::kFloat32;
-  if (!wide_already && (wide_.size() < grad.elements || wide_.device() != grad.device)) {
-    wide_ = core::Array<float>(grad.device, grad.elements);
-  }
   float* wide = wide_already ? static_cast<float*>(grad.data) : wide_.data();
   const float factor = 1.0F / static_cast<float>(communicator.size());
   flag_.clear(stream);

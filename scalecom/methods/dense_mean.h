@@ -20,6 +20,9 @@ class DenseMean {
   void operator()(const core::Buffer& grad, comm::Communicator& communicator,
                   const core::Stream& stream, const Add& add = {});
 
+  /// Room for buckets of so many elements, which is otherwise made by the first.
+  void reserve(core::DType dtype, std::int64_t elements, core::Device device);
+
   /// Whether all of the last mean was finite. Waits for a GPU.
   bool is_finite() const { return flag_.is_clear(); }
 

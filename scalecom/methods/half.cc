@@ -26,13 +26,16 @@ class Half final : public Method {
   }
 
  protected:
+  void prepare_bucket(const FirstBucket& first) override {
+    const std::int64_t elements = first.layout.elements();
+    make_room(elements, first.stream.device());
+    mean_.reserve(elements, first.rank, first.ranks, first.stream.device());
+  }
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& /*layout*/,
                      comm::Communicator& communicator, std::int64_t /*step*/,
                      const core::Stream& stream) override {
     const core::DType type = values_ == 0 ? core::DType::kFloat16 : core::DType::kBFloat16;
-    if (wide_.size() < grad.elements || wide_.device() != grad.device) {
-      wide_ = core::Array<float>(grad.device, grad.elements);
-    }
+    make_room(grad.elements, grad.device);
     flag_.clear(stream);
     elementwise::load(grad.data, grad.dtype, grad.elements, 1.0F, wide_.data(), stream);
     mean_({wide_.data(), static_cast<std::size_t>(grad.elements)}, type, communicator, stream);
@@ -48,6 +51,12 @@ class Half final : public Method {
   }
 
  private:
+  void make_room(std::int64_t elements, core::Device device) {
+    if (wide_.size() < elements || wide_.device() != device) {
+      wide_ = core::Array<float>(device, elements);
+    }
+  }
+
   int values_ = 0;
   core::Array<float> wide_;
   FiniteFlag flag_;

@@ -89,24 +89,24 @@ core::Work Method::start(const core::Buffer& grad, const layout::Layout& layout,
   const core::Stream on = stream.device().is_cuda() ? stream : core::Stream();
   return stream.run(
       [this, grad, &layout, &communicator, opens, step, on, before = std::move(before)] {
-        begin(layout, communicator, opens, step, on, before);
+        begin({layout, grad.dtype, communicator.rank(), communicator.size(), step, on},
+              communicator, opens, before);
         reduce_bucket(grad, layout, communicator, step, on);
       });
 }
 
 // Only the first reduction of a layout can fail with nothing sent yet, at every rank alike; then
 // the method is as it was. Past the loss of a peer no step is counted twice.
-void Method::begin(const layout::Layout& layout, comm::Communicator& communicator, bool opens,
-                   std::int64_t step, const core::Stream& stream,
+void Method::begin(const FirstBucket& bucket, comm::Communicator& communicator, bool opens,
                    const std::optional<Count>& before) {
-  if (agreed_.contains(agreement(layout, communicator))) {
-    if (opens) begin_step(step);
+  if (agreed_.contains(agreement(bucket.layout, communicator))) {
+    if (opens) begin_step(bucket.step);
     return;
   }
   const std::function<void()> back = way_back();
   try {
-    if (opens) begin_step(step);
-    agree(layout, communicator, step, stream);
+    if (opens) begin_step(bucket.step);
+    agree(bucket, communicator);
   } catch (const core::PeerError&) {
     back();
     throw;
@@ -142,17 +142,16 @@ std::uint64_t Method::agreement(const layout::Layout& layout,
   return core::combine(layout.fingerprint(), static_cast<std::uint64_t>(communicator.size()));
 }
 
-void Method::agree(const layout::Layout& layout, comm::Communicator& communicator,
-                   std::int64_t step, const core::Stream& stream) {
-  if (core::cuda::is_capturing(stream)) {
+void Method::agree(const FirstBucket& first, comm::Communicator& communicator) {
+  if (core::cuda::is_capturing(first.stream)) {
     throw core::UsageError(
         "[reduce] this layout was not reduced before: take one step before capturing the next");
   }
-  if (communicator.size() > 1) compare(layout, communicator, step);
+  if (communicator.size() > 1) compare(first.layout, communicator, first.step);
   meet(communicator);
   // What one rank has no room for, none begins.
-  comm::together(communicator, [&] { prepare_bucket(layout, step, stream); });
-  agreed_.insert(agreement(layout, communicator));
+  comm::together(communicator, [&] { prepare_bucket(first); });
+  agreed_.insert(agreement(first.layout, communicator));
 }
 
 void Method::compare(const layout::Layout& layout, comm::Communicator& communicator,

@@ -72,7 +72,8 @@ class Method {
   /// Before the first reduction, and whenever a layout or an option is new, the ranks compare what
   /// they are about to do and make room for it; where they differ, or one has no room, every rank
   /// throws the same error and nothing has changed. (On a worker stream the step counts all the
-  /// same, and a new method is needed.)
+  /// same, and a new method is needed.) On a GPU, room for the messages of topk and dgc is made
+  /// later: a rank without it fails alone, and the others at their deadline.
   core::Work start(const core::Buffer& grad, const layout::Layout& layout,
                    comm::Communicator& communicator, const core::Stream& stream = {});
   void reduce(const core::Buffer& grad, const layout::Layout& layout,
@@ -184,10 +185,18 @@ class Method {
   /// Before a layout's first bucket, at every rank: what the ranks have to settle among them. May
   /// throw, at all ranks alike, and then has changed nothing.
   virtual void meet(comm::Communicator& /*communicator*/) {}
-  /// Before a layout's first bucket: makes room for what it needs on the stream's device, after a
-  /// warm-up too. May throw; then the way_back() from before is taken.
-  virtual void prepare_bucket(const layout::Layout& /*layout*/, std::int64_t /*step*/,
-                              const core::Stream& /*stream*/) {}
+  /// A layout's first bucket, of which nothing has been reduced yet.
+  struct FirstBucket {
+    const layout::Layout& layout;
+    core::DType dtype;  ///< of the gradient
+    int rank;
+    int ranks;
+    std::int64_t step;
+    const core::Stream& stream;
+  };
+  /// Makes room for what it needs on the stream's device, after a warm-up too. May throw; then the
+  /// way_back() from before is taken.
+  virtual void prepare_bucket(const FirstBucket& /*first*/) {}
   /// What makes the method again what it is now, but for numbers in arrays: for a step that is
   /// refused before its first bucket is reduced.
   virtual std::function<void()> way_back() {
@@ -197,9 +206,8 @@ class Method {
   /// What follow_scale() found. Here the host waits for it; a method may do without.
   virtual void apply_scale(const LossScale& scale, const core::Stream& stream);
   /// The same of a method that this one is made of.
-  static void prepare_bucket_of(Method& method, const layout::Layout& layout, std::int64_t step,
-                                const core::Stream& stream) {
-    method.prepare_bucket(layout, step, stream);
+  static void prepare_bucket_of(Method& method, const FirstBucket& first) {
+    method.prepare_bucket(first);
   }
   static std::function<void()> way_back_of(Method& method) { return method.way_back(); }
   static void apply_scale_of(Method& method, const LossScale& scale, const core::Stream& stream) {
@@ -219,10 +227,9 @@ class Method {
     std::set<std::string> seen;  // tensors that had their turn in this step
   };
 
-  void begin(const layout::Layout& layout, comm::Communicator& communicator, bool opens,
-             std::int64_t step, const core::Stream& stream, const std::optional<Count>& before);
-  void agree(const layout::Layout& layout, comm::Communicator& communicator, std::int64_t step,
-             const core::Stream& stream);
+  void begin(const FirstBucket& bucket, comm::Communicator& communicator, bool opens,
+             const std::optional<Count>& before);
+  void agree(const FirstBucket& first, comm::Communicator& communicator);
 
   static std::uint64_t agreement(const layout::Layout& layout,
                                  const comm::Communicator& communicator);

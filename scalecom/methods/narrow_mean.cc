@@ -22,11 +22,11 @@ void make_room(core::Array<T>& array, core::Device device, std::int64_t size) {
 
 }  // namespace
 
-void NarrowMean::reserve(std::int64_t values, int ranks) {
-  const core::Device device = stream_.device();
+void NarrowMean::reserve(std::int64_t values, int rank, int ranks, core::Device device) {
+  const std::int64_t owned = comm::share(values, ranks, rank).size();
   make_room(narrow_, device, values);
-  make_room(arrived_, device, owned_.size() * ranks);
-  make_room(rounding_, device, owned_.size());
+  make_room(arrived_, device, owned * ranks);
+  make_room(rounding_, device, owned);
 }
 
 void NarrowMean::operator()(std::span<float> values, core::DType type,
@@ -36,7 +36,7 @@ void NarrowMean::operator()(std::span<float> values, core::DType type,
   stream_ = stream;
   owned_ = comm::share(count, size, communicator.rank());
   const std::int64_t owned = owned_.size();
-  reserve(count, size);
+  reserve(count, communicator.rank(), size, stream.device());
 
   elementwise::narrow(values.data(), count, type, narrow_.data(), stream);
   const std::vector<std::int64_t> out_bytes = share_bytes(count, size);

@@ -20,6 +20,9 @@ class NarrowMean {
   void operator()(std::span<float> values, core::DType type, comm::Communicator& communicator,
                   const core::Stream& stream);
 
+  /// Room for so many values on a device, which is otherwise made by the first.
+  void reserve(std::int64_t values, int rank, int ranks, core::Device device);
+
   comm::Share owned() const { return owned_; }
   const float* rounding() const { return rounding_.data(); }
   /// The same where the host can look at it. Waits for a GPU.
@@ -28,8 +31,6 @@ class NarrowMean {
   static comm::Counters cost(std::int64_t values, int size, int rank);
 
  private:
-  void reserve(std::int64_t values, int ranks);
-
   core::Stream stream_;
   comm::Share owned_;
   core::Array<std::uint16_t> narrow_;   // all values, on their way out and back

@@ -102,7 +102,7 @@ const layout::Layout& Ddp::layout_of(const std::vector<std::size_t>& members) {
 
 // Tried on a method of its own, which is then made anew: what either refuses changes nothing here.
 void Ddp::configure(const std::string& settings) {
-  const auto changed = methods::make(method_->spec());
+  const auto changed = methods::make(method().spec());
   changed->configure(settings);
   rates_.set_policy(methods::make(changed->spec())->rate_policy());
   // Afterwards nothing can be taken back.
@@ -111,7 +111,7 @@ void Ddp::configure(const std::string& settings) {
 }
 
 void Ddp::load(const std::filesystem::path& folder) {
-  const methods::Replica replica = method_->replica(*communicator_);
+  const methods::Replica replica = method().replica(*communicator_);
   state::Loaded loaded;
   comm::together(*communicator_, [&] {
     loaded = state::load_for(*method_, folder, replica);
@@ -141,6 +141,7 @@ void Ddp::follow_scale(const at::Tensor& scale) {
 }
 
 methods::Method& Ddp::settled() {
+  wait_for_buckets();
   if (!scale_.defined()) return *method_;
   if (!stream_.device().is_cuda()) {
     method_->settle_scale(scale_.const_data_ptr<float>());
@@ -189,6 +190,10 @@ void Ddp::reduce_later(at::Tensor tensor, std::vector<std::size_t> members,
     }
   };
   static_cast<void>(stream_.run(std::move(task)));
+}
+
+void Ddp::wait_for_buckets() const {
+  if (stream_.is_worker()) stream_.run([] {}).wait();
 }
 
 void Ddp::reduce_now(const at::Tensor& tensor, const layout::Layout& layout) {

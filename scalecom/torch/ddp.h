@@ -23,7 +23,7 @@ namespace scalecom::torch {
 ///
 /// On the CPU a worker thread reduces bucket after bucket, in the order in which DDP brings them,
 /// which is the same on all ranks; DDP's own thread, which holds a lock, never waits. On a GPU all
-/// is put on a stream of its own. The other calls come between steps.
+/// is put on a stream of its own. The other calls come between steps, and wait for the worker.
 ///
 /// The worker may end a bucket, and drop the last of this, while Python's interpreter shuts down. A
 /// thread that then takes the interpreter's lock, as it must to drop a tensor that Python knows, is
@@ -73,11 +73,22 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   /// and nothing has changed.
   void load(const std::filesystem::path& folder);
 
-  methods::Method& method() { return *method_; }
-  comm::Communicator& communicator() { return *communicator_; }
+  /// Once no bucket is under way. A backward pass that fails at a bucket leaves those after it to
+  /// the worker, which may wait for its peers.
+  methods::Method& method() {
+    wait_for_buckets();
+    return *method_;
+  }
+  comm::Communicator& communicator() {
+    wait_for_buckets();
+    return *communicator_;
+  }
   /// The rate of each parameter; 1 travels dense. Only from the first bucket on with rates by
   /// FLOPs.
-  std::vector<double> rates() const { return rates_.rates(); }
+  std::vector<double> rates() {
+    wait_for_buckets();
+    return rates_.rates();
+  }
 
  private:
   /// The places of a bucket's parameters among the model's.
@@ -87,6 +98,7 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   void reduce_later(at::Tensor tensor, std::vector<std::size_t> members,
                     c10::intrusive_ptr<c10::ivalue::Future> future);
   void reduce_now(const at::Tensor& tensor, const layout::Layout& layout);
+  void wait_for_buckets() const;
   /// UsageError where a memory belongs to no parameter of this model.
   void check_places(const state::Loaded& loaded, const std::filesystem::path& folder) const;
 

@@ -190,10 +190,46 @@ INSTANTIATE_TEST_SUITE_P(Methods, Agreement,
                          ::testing::Values("scalecom,beta=0.5", "scalecom,select=exact",
                                            "scalecom,leaders=sharded", "weighted", "topk", "gtopk",
                                            "dgc,momentum=0.5", "adacomp", "powersgd",
-                                           "powersgd,warm_start=off", "sketched_sgd,rows=1",
-                                           "scalecom,groups=2", "scalecom,groups=4",
-                                           "scalecom,warmup=9", "topk,warmup=9",
-                                           "powersgd,warmup=9", "scalecom,groups=2,warmup=9"));
+                                           "powersgd,warm_start=off", "sketched_sgd,rows=1", "half",
+                                           "scalecom,values=bf16", "scalecom,groups=2",
+                                           "scalecom,groups=4", "scalecom,warmup=9",
+                                           "topk,warmup=9", "powersgd,warmup=9",
+                                           "scalecom,groups=2,warmup=9"));
+
+class SixteenBits : public ::testing::TestWithParam<std::string> {};
+
+// Whose sums are of 32, for which there has to be room too.
+TEST_P(SixteenBits, NeedRoomThatAllRanksHearOf) {
+  const layout::Layout layout = large_model();
+  const auto refused = [&](std::int64_t mappings) {
+    World world(kRanks, GetParam());
+    std::vector<std::string> all(kRanks);
+    world.run([&](int rank) {
+      std::vector<std::uint16_t> mine(static_cast<std::size_t>(layout.elements()), 0x3f80);  // 1
+      world.end(rank).set_deadline(std::chrono::seconds(20));
+      if (rank == 1) mappings_left = mappings;
+      try {
+        world.reduce_at(rank, {mine.data(), layout.elements(), core::DType::kBFloat16, {}}, layout);
+      } catch (const core::Error& error) {
+        all[static_cast<std::size_t>(rank)] = error.what();
+      }
+      mappings_left = kPlenty;
+    });
+    return all;
+  };
+  int tries = 0;
+  for (;; ++tries) {
+    const std::vector<std::string> words = refused(tries);
+    if (words.front().empty()) break;
+    expect_refused_alike(words, "bad_alloc");
+    ASSERT_LT(tries, 30);
+  }
+  EXPECT_GT(tries, 0) << "there are no large arrays";
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, SixteenBits,
+                         ::testing::Values("dense", "half,values=bf16", "scalecom", "topk",
+                                           "powersgd", "scalecom,warmup=9", "powersgd,warmup=9"));
 
 class WarmUp : public ::testing::TestWithParam<std::string> {};
 

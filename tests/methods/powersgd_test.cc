@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "scalecom/core/error.h"
+#include "scalecom/core/text.h"
 #include "scalecom/methods/powersgd/shape.h"
 #include "tests/methods/shapes.h"
 
@@ -226,6 +227,22 @@ TEST(PowerSgd, WarmUpStepsAreDense) {
     world.reduce(gradients, layout);
     dense.reduce(expected, layout);
     EXPECT_EQ(same_bits(gradients[0], expected[0]), step < 2) << step;
+  }
+}
+
+// A Q is only worth keeping where the next step begins with it.
+TEST(PowerSgd, KeepsQForAWarmStartAloneAfterAWarmUpToo) {
+  const layout::Layout layout({{"w", 0, 2400, 10, {40, 60}}});
+  std::mt19937 random(5);
+  for (const bool warm : {true, false}) {
+    World world(2, core::concat("powersgd,warmup=2,warm_start=", warm ? "on" : "off"));
+    for (int step = 0; step < 4; ++step) {
+      Gradients gradients = testing::normal(2, 2400, random);
+      world.reduce(gradients, layout);
+    }
+    std::vector<std::string> names;
+    for (const NamedMemory& memory : world.method(0).memories()) names.push_back(memory.name);
+    EXPECT_EQ(names, warm ? std::vector<std::string>({"w", "w/q"}) : std::vector<std::string>{"w"});
   }
 }
 

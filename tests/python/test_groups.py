@@ -7,7 +7,9 @@ import os
 import pytest
 import scalecom
 import torch
+from devices import DEVICE
 from models import batch, flat, network, train
+from ranks import RankError
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -132,6 +134,32 @@ def _go_on(rank: int, _size: int, split: bool) -> torch.Tensor:
 
 def test_the_same_groups_go_on_bit_for_bit(world) -> None:
     assert torch.equal(world(4).run(_go_on, True)[0], world(4).run(_go_on, False)[0])
+
+
+def _save_of_one_layer(rank: int, _size: int) -> dict:
+    torch.manual_seed(0)
+    ddp = DistributedDataParallel(nn.Linear(16, 4, bias=False).to(DEVICE))
+    state = scalecom.register(ddp, "scalecom,rate=64,first=compressed,groups=2")
+    ddp(torch.randn(3, 16).to(DEVICE) + rank).sum().backward()
+    return state.state_dict()
+
+
+def _load_of_one_layer(_rank: int, _size: int, states: list[dict]) -> torch.Tensor:
+    ddp = DistributedDataParallel(nn.Linear(16, 4, bias=False).to(DEVICE))
+    state = scalecom.register(ddp, "scalecom,rate=64,first=compressed")
+    state.load_state_dict(*states)
+    return torch.cat([v for k, v in state.state_dict().items() if k.endswith("weight")])
+
+
+def test_a_rank_that_has_no_part_is_not_missing(world) -> None:
+    """One chunk is all that there is: one rank of each group holds it, and the other nothing."""
+    states = world(4).run(_save_of_one_layer)
+    parts = [v for s in states for k, v in s.items() if "weight" in k]
+    assert len(parts) == 2
+    for memory in world(2).run(_load_of_one_layer, states):
+        torch.testing.assert_close(memory, sum(parts) / 2)
+    with pytest.raises(RankError, match="rank 3 are missing"):
+        world(2).run(_load_of_one_layer, states[:3])
 
 
 def _register(rank: int, _size: int, methods: list[str]) -> None:

@@ -47,8 +47,7 @@ class AdaComp final : public Method {
 
  protected:
   void begin_step(std::int64_t step) override;
-  void prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                      const core::Stream& stream) override;
+  void prepare_bucket(const FirstBucket& first) override;
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
@@ -83,10 +82,9 @@ void AdaComp::begin_step(std::int64_t step) {
   buckets_.begin_step(step);
 }
 
-void AdaComp::prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                             const core::Stream& stream) {
-  require_host("adacomp", stream.device());
-  bucket_of(layout, step);
+void AdaComp::prepare_bucket(const FirstBucket& first) {
+  require_host("adacomp", first.stream.device());
+  bucket_of(first.layout, first.step);
 }
 
 void AdaComp::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,

@@ -130,6 +130,7 @@ class Grouped final : public Method {
   void restore(std::int64_t steps, Memories memories) override {
     inner_->restore(steps, std::move(memories));
     Method::restore(steps, {});
+    granules_.clear();
     plans_.clear();
     shared_ = -1;
   }
@@ -137,19 +138,19 @@ class Grouped final : public Method {
 
  protected:
   void meet(comm::Communicator& communicator) override;
-  void prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                      const core::Stream& stream) override;
+  void prepare_bucket(const FirstBucket& first) override;
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
   void begin_step(std::int64_t step) override { plans_.begin_step(step); }
   std::function<void()> way_back() override {
     return [this, inner = way_back_of(*inner_), met = met_, inside = inside_, between = between_,
-            plans = plans_] {
+            granules = granules_, plans = plans_] {
       inner();
       met_ = met;
       inside_ = inside;
       between_ = between;
+      granules_ = granules;
       plans_ = plans;
     };
   }
@@ -183,8 +184,10 @@ class Grouped final : public Method {
   }
   Division divide(const layout::Layout& layout, int members) const {
     check_divides(*inner_);
-    return Division(layout, members,
-                    [this](const layout::Slice& slice) { return inner_->granule(slice); });
+    return Division(layout, members, [this](const layout::Slice& slice) {
+      const auto found = granules_.find(slice.name);
+      return found != granules_.end() ? found->second : inner_->granule(slice);
+    });
   }
   Plan& plan_of(const layout::Layout& layout, std::int64_t step, const core::Stream& stream);
   void forget_others(const layout::Layout& all, const layout::Layout& own);
@@ -201,6 +204,9 @@ class Grouped final : public Method {
   const comm::Communicator* met_ = nullptr;  // whose parts these are
   std::shared_ptr<comm::Communicator> inside_;
   std::shared_ptr<comm::Communicator> between_;
+  // By which each tensor was first divided. Other rates do not change that, as parts of memories
+  // would have to move.
+  std::map<std::string, std::int64_t> granules_;
   Buckets<Plan> plans_;
   std::int64_t shared_ = -1;  // the last step in which this member had a share
   FiniteFlag flag_;
@@ -220,6 +226,9 @@ void Grouped::meet(comm::Communicator& communicator) {
 Grouped::Plan& Grouped::plan_of(const layout::Layout& layout, std::int64_t step,
                                 const core::Stream& stream) {
   return plans_.get(layout, false, step, [&] {
+    for (const layout::Slice& slice : layout.slices()) {
+      granules_.try_emplace(slice.name, inner_->granule(slice));
+    }
     Division division = divide(layout, inside_->size());
     forget_others(layout, division.layout_of(inside_->rank()));
     kernels::Pieces pieces(division.pieces(), stream);
@@ -239,12 +248,15 @@ void Grouped::forget_others(const layout::Layout& all, const layout::Layout& own
   }
 }
 
-void Grouped::prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                             const core::Stream& stream) {
-  const Plan& plan = plan_of(layout, step, stream);
+void Grouped::prepare_bucket(const FirstBucket& first) {
+  const Plan& plan = plan_of(first.layout, first.step, first.stream);
   // Here, where all ranks hear of a lack of room, and not when members wait for a share.
   const layout::Layout& share = plan.division.layout_of(inside_->rank());
-  if (share.elements() > 0) prepare_bucket_of(*inner_, share, step, stream);
+  if (share.elements() == 0) return;
+  // The inner method counts the steps in which this member had a share.
+  const std::int64_t step = inner_->begins_step(share) ? inner_->steps() : inner_->steps() - 1;
+  prepare_bucket_of(*inner_, {share, core::DType::kFloat32, between_->rank(), between_->size(),
+                              step, first.stream});
 }
 
 void Grouped::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,

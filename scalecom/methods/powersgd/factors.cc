@@ -55,7 +55,6 @@ void Factors::use(const core::Stream& stream) {
 }
 
 void Factors::prepare(const Shape::Matrix& matrix, const Options& options) {
-  warm_start_ = options.warm_start == Options::kOn;
   const std::int64_t q_size = options.rank * matrix.columns;
   errors_.of(matrix.name, matrix.elements());
   if (starts_.find(matrix.name, q_size) == nullptr) draw(matrix, options);
@@ -174,18 +173,18 @@ core::AlignedArray<float> Factors::adopted(const std::string& name, const Last& 
   return host_copy(q, stream());
 }
 
-std::vector<NamedMemory> Factors::list() const {
+std::vector<NamedMemory> Factors::list(bool with_q) const {
   auto copies = std::make_shared<Memories>();
   for (const NamedMemory& memory : errors_.list()) {
     copies->emplace(memory.name, copy_of(memory.values));
   }
-  for (const NamedMemory& q : warm_start_ ? starts_.list() : std::vector<NamedMemory>()) {
+  for (const NamedMemory& q : with_q ? starts_.list() : std::vector<NamedMemory>()) {
     copies->emplace(q.name + kSuffix, copy_of(q.values));
   }
   for (const auto& [name, last] : last_) {
     const auto memory = copies->find(name);
     if (memory == copies->end()) continue;
-    if (warm_start_) copies->at(name + kSuffix) = adopted(name, *last);
+    if (with_q) copies->at(name + kSuffix) = adopted(name, *last);
     core::AlignedArray<float> p = host_copy(last->p, stream());
     core::AlignedArray<float> q = host_copy(last->q, stream());
     const Job job{.matrix = {nullptr, core::DType::kFloat32, memory->second.data(), last->rows,

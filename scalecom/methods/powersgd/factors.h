@@ -52,8 +52,8 @@ class Factors {
   void forget_q();
   void scale(float factor);
 
-  /// Settled copies: NAME, and with a warm start NAME/q for its Q. They stay until the next call.
-  std::vector<NamedMemory> list() const;
+  /// Settled copies: NAME, and `with_q` NAME/q for its Q. They stay until the next call.
+  std::vector<NamedMemory> list(bool with_q) const;
   void replace(Memories memories);
 
  private:
@@ -73,7 +73,6 @@ class Factors {
   MemoryStore errors_;
   mutable MemoryStore starts_;  // Q
   std::map<std::string, std::shared_ptr<Last>> last_;
-  bool warm_start_ = true;
   mutable std::shared_ptr<Memories> copies_;  // of the last list()
 };
 

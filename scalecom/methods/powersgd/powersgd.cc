@@ -47,12 +47,13 @@ class PowerSgd final : public Method {
   bool may_refuse() const override { return options_.nonfinite == Options::kError; }
   void undo() override { factors_.undo(steps() - 1); }
   void rescale(float factor) override { factors_.scale(factor); }
-  std::vector<NamedMemory> memories() const override { return factors_.list(); }
+  std::vector<NamedMemory> memories() const override {
+    return factors_.list(options_.warm_start == Options::kOn);
+  }
 
  protected:
   void begin_step(std::int64_t step) override;
-  void prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                      const core::Stream& stream) override;
+  void prepare_bucket(const FirstBucket& first) override;
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
@@ -128,13 +129,13 @@ void PowerSgd::begin_step(std::int64_t step) {
   buckets_.begin_step(step);
 }
 
-void PowerSgd::prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                              const core::Stream& stream) {
-  factors_.use(stream);
-  bucket_of(layout, step);
-  if (zero_.size() == 0 || zero_.device() != stream.device()) {
-    zero_ = core::Array<float>(stream.device(), 1);
+void PowerSgd::prepare_bucket(const FirstBucket& first) {
+  const core::Device device = first.stream.device();
+  factors_.use(first.stream);
+  if (bucket_of(first.layout, first.step).shape.matrices.empty()) {
+    dense_mean_.reserve(first.dtype, first.layout.elements(), device);
   }
+  if (zero_.size() == 0 || zero_.device() != device) zero_ = core::Array<float>(device, 1);
 }
 
 void PowerSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,

@@ -18,14 +18,13 @@ void Bucket::begin(const core::Buffer& grad, const Turn& turn, const core::Strea
   grad_ = grad;
   turn_ = turn;
   stream_ = stream;
-  make_room_for_offsets();
+  reserve(turn.size);
   on_begin();
 }
 
-void Bucket::make_room_for_offsets() {
-  if (shape_.items == 0 || !options_.sends_offsets()) return;
-  if (slots_ == (sharded() ? turn_.size : 1)) return;
-  const int slots = sharded() ? turn_.size : 1;
+void Bucket::reserve(int ranks) {
+  const int slots = sharded() ? ranks : 1;
+  if (shape_.items == 0 || !options_.sends_offsets() || slots_ == slots) return;
   const std::int64_t bytes = sharded() ? slot_bytes(shape_, slots) : shape_.offset_bytes();
   if (packed_.size() < bytes * slots) {
     packed_ = core::Array<std::byte>(positions_.device(), bytes * slots);

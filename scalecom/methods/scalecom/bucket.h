@@ -29,6 +29,9 @@ class Bucket {
   Bucket(const Bucket&) = delete;
   Bucket& operator=(const Bucket&) = delete;
 
+  /// Room for the offsets of so many ranks, which is otherwise made by the first step.
+  void reserve(int ranks);
+
   /// A new step: the gradient is bound, and what was sent in the last one can no longer come back.
   /// The stream is that of all the work up to finish().
   void begin(const core::Buffer& grad, const Turn& turn, const core::Stream& stream);
@@ -106,8 +109,6 @@ class Bucket {
   core::Array<std::byte> packed_;
 
  private:
-  void make_room_for_offsets();
-
   std::size_t offset_bytes_ = 0;
   std::int64_t slot_bytes_ = 0;
   int slots_ = 0;

@@ -45,8 +45,7 @@ class ScaleCom final : public Method {
 
  protected:
   void begin_step(std::int64_t step) override;
-  void prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                      const core::Stream& stream) override;
+  void prepare_bucket(const FirstBucket& first) override;
   std::function<void()> way_back() override {
     return [this, memories = memories_, ahead = ahead_, buckets = buckets_] {
       memories_ = memories;
@@ -112,10 +111,18 @@ void ScaleCom::begin_step(std::int64_t step) {
   buckets_.begin_step(step);
 }
 
-void ScaleCom::prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                              const core::Stream& stream) {
-  memories_.use(stream);
-  bucket_of(layout, step);
+void ScaleCom::prepare_bucket(const FirstBucket& first) {
+  const core::Device device = first.stream.device();
+  memories_.use(first.stream);
+  bucket_of(first.layout, first.step);
+  for (const bool warming_up : {false, true}) {
+    Bucket* const bucket = buckets_.find(first.layout, warming_up);
+    if (bucket == nullptr) continue;
+    const std::int64_t items = bucket->shape().items;
+    bucket->reserve(first.ranks);
+    if (items == 0) dense_mean_.reserve(first.dtype, first.layout.elements(), device);
+    if (items > 0 && narrow()) narrow_mean_.reserve(items, first.rank, first.ranks, device);
+  }
 }
 
 void ScaleCom::after_replays(std::int64_t steps) {

@@ -26,8 +26,7 @@ class SketchedSgd final : public Method {
 
  protected:
   void begin_step(std::int64_t step) override;
-  void prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                      const core::Stream& stream) override;
+  void prepare_bucket(const FirstBucket& first) override;
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
@@ -63,10 +62,9 @@ void SketchedSgd::begin_step(std::int64_t step) {
   buckets_.begin_step(step);
 }
 
-void SketchedSgd::prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                                 const core::Stream& stream) {
-  require_host("sketched_sgd", stream.device());
-  bucket_of(layout, step);
+void SketchedSgd::prepare_bucket(const FirstBucket& first) {
+  require_host("sketched_sgd", first.stream.device());
+  bucket_of(first.layout, first.step);
 }
 
 void SketchedSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,

@@ -29,10 +29,9 @@ void SparseMethod::begin_step(std::int64_t step) {
   buckets_.begin_step(step);
 }
 
-void SparseMethod::prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                                  const core::Stream& stream) {
-  memories_.use(stream);
-  bucket_of(layout, step);
+void SparseMethod::prepare_bucket(const FirstBucket& first) {
+  memories_.use(first.stream);
+  bucket_of(first.layout, first.step);
 }
 
 void SparseMethod::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,

@@ -42,8 +42,7 @@ class SparseMethod : public Method {
   }
 
   void begin_step(std::int64_t step) override;
-  void prepare_bucket(const layout::Layout& layout, std::int64_t step,
-                      const core::Stream& stream) override;
+  void prepare_bucket(const FirstBucket& first) override;
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;

@@ -503,5 +503,75 @@ TEST(Grouped, UndoIsOfTheLastStepAlone) {
   EXPECT_EQ(memories_of(world, 0, 2), halved);
 }
 
+// Parts are cut where the first rate wants them: another one must not have memories move.
+TEST(Grouped, OtherRatesLeavePartsWhereTheyAre) {
+  World world(4, "scalecom,beta=1,groups=2,check=conserve");
+  const auto at_rate = [](double rate) {
+    return layout::Layout({{"w", 0, 1000, rate, {10, 100}}, {"b", 1000, 40, 1, {40}}});
+  };
+  std::mt19937 random(3);
+  for (const double rate : {100.0, 200.0, 7.0, 1.0, 30.0}) {
+    for (int rank = 0; rank < 4; ++rank) {
+      world.method(rank).configure(core::concat("rate=", static_cast<int>(rate)));
+    }
+    const layout::Layout layout = at_rate(rate);
+    for (int step = 0; step < 3; ++step) {
+      Gradients gradients = testing::integers(4, layout.elements(), 100, random);
+      const auto before = memories_of(world, 0, 2);
+      const auto other = memories_of(world, 2, 2);
+      std::vector<float> due(1000);
+      for (std::size_t i = 0; i < due.size(); ++i) {
+        for (const std::vector<float>& one : gradients) due[i] += one[i] / 4;
+        if (before.contains("w")) due[i] += (before.at("w")[i] + other.at("w")[i]) / 2;
+      }
+      world.reduce(gradients, layout);
+      const auto after = memories_of(world, 0, 2);
+      const auto other_after = memories_of(world, 2, 2);
+      for (std::size_t i = 0; i < due.size(); ++i) {
+        float left = 0;
+        if (after.contains("w")) left = (after.at("w")[i] + other_after.at("w")[i]) / 2;
+        ASSERT_EQ(gradients[0][i] + left, due[i]) << "rate " << rate << ", element " << i;
+      }
+    }
+  }
+}
+
+// Steps in which a member has no share are none of its method's: its warm-up begins later.
+TEST(Grouped, AWarmUpIsOfTheStepsWithAShare) {
+  World world(4, "scalecom,beta=1,groups=2,warmup=2");
+  const layout::Layout one({{"one", 0, 1, 1, {1}}});
+  const layout::Layout most({{"conv", 0, 1017, 10, {9, 113}}});
+  std::mt19937 random(3);
+  for (int step = 0; step < 3; ++step) {
+    Gradients small = testing::integers(4, 1, 100, random);
+    world.reduce(small, one);
+  }
+  for (int step = 0; step < 5; ++step) {
+    Gradients gradients = testing::integers(4, 1017, 100, random);
+    const auto before = memories_of(world, 0, 2);
+    const auto other = memories_of(world, 2, 2);
+    std::vector<float> due(1017);
+    for (std::size_t i = 0; i < due.size(); ++i) {
+      for (const std::vector<float>& rank : gradients) due[i] += rank[i] / 4;
+    }
+    for (const auto* memories : {&before, &other}) {
+      if (!memories->contains("conv")) continue;
+      // Of a member whose warm-up is not over there is none yet.
+      const std::vector<float>& values = memories->at("conv");
+      for (std::size_t i = 0; i < values.size(); ++i) due[i] += values[i] / 2;
+    }
+    world.reduce(gradients, most);
+    if (step < 2) continue;  // in some of which one member's part is dense, and has no memory
+    const auto after = memories_of(world, 0, 2);
+    const auto other_after = memories_of(world, 2, 2);
+    ASSERT_EQ(after.at("conv").size(), due.size()) << step;
+    if (step == 2) continue;
+    for (std::size_t i = 0; i < due.size(); ++i) {
+      const float left = (after.at("conv")[i] + other_after.at("conv")[i]) / 2;
+      ASSERT_EQ(gradients[0][i] + left, due[i]) << step << ", element " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace scalecom::methods
