@@ -154,6 +154,16 @@ void Method::agree(const FirstBucket& first, comm::Communicator& communicator) {
   agreed_.insert(agreement(first.layout, communicator));
 }
 
+// What a bucket keeps on the device is filled in its first step, by the host. To be called before
+// anything moves: what a capturing stream is told to copy is not copied.
+void Method::check_first(std::int64_t last, const core::Stream& stream) {
+  if (last >= 0 || !core::cuda::is_capturing(stream)) return;
+  throw core::UsageError(
+      "[reduce] this layout had no step of this kind lately, dense in a warm-up or compressed: "
+      "take "
+      "one before capturing the next");
+}
+
 void Method::compare(const layout::Layout& layout, comm::Communicator& communicator,
                      std::int64_t step) {
   const std::string text = spec();

@@ -72,8 +72,8 @@ class Method {
   /// Before the first reduction, and whenever a layout or an option is new, the ranks compare what
   /// they are about to do and make room for it; where they differ, or one has no room, every rank
   /// throws the same error and nothing has changed. (On a worker stream the step counts all the
-  /// same, and a new method is needed.) On a GPU, room for the messages of topk and dgc is made
-  /// later: a rank without it fails alone, and the others at their deadline.
+  /// same, and a new method is needed.) Room for what dgc, gtopk and adacomp send is made later: a
+  /// rank without it fails alone, and the others at their deadline.
   core::Work start(const core::Buffer& grad, const layout::Layout& layout,
                    comm::Communicator& communicator, const core::Stream& stream = {});
   void reduce(const core::Buffer& grad, const layout::Layout& layout,
@@ -160,11 +160,11 @@ class Method {
   std::int64_t steps() const { return count_.steps; }
 
   /// A stream may be captured into a CUDA graph while steps are started on it, once each layout has
-  /// had a step of its own; a captured step counts at once, and as one of its turn. With
-  /// leaders=cyclic n steps in a row make n graphs, to be replayed in that order; with sharded
-  /// leaders and for select=random one serves for all. Options that have the host look at a step
-  /// (check, nonfinite=error) are refused. A graph holds arrays of this method: configure(),
-  /// restore() and a layout that is new are the end of those captured before.
+  /// had a step of its own, and one after the warm-up; a captured step counts at once, and as one
+  /// of its turn. With leaders=cyclic n steps in a row make n graphs, to be replayed in that order;
+  /// with sharded leaders and for select=random one serves for all. Options that have the host look
+  /// at a step (check, nonfinite=error) are refused. A graph holds arrays of this method:
+  /// configure(), restore() and a layout that is new are the end of those captured before.
   ///
   /// Before the next step that is not a replay, and before saving: how many steps are done.
   void replayed(std::int64_t steps);
@@ -202,6 +202,10 @@ class Method {
   virtual std::function<void()> way_back() {
     return [] {};
   }
+  /// UsageError where a stream is being captured and the bucket, last used in step `last`, was
+  /// never used or is not there (-1): right after a warm-up, or where its layout was not brought
+  /// lately.
+  static void check_first(std::int64_t last, const core::Stream& stream);
   virtual void after_replays(std::int64_t /*steps*/) {}
   /// What follow_scale() found. Here the host waits for it; a method may do without.
   virtual void apply_scale(const LossScale& scale, const core::Stream& stream);
@@ -209,7 +213,14 @@ class Method {
   static void prepare_bucket_of(Method& method, const FirstBucket& first) {
     method.prepare_bucket(first);
   }
-  static std::function<void()> way_back_of(Method& method) { return method.way_back(); }
+  static std::function<void()> way_back_of(Method& method) {
+    return [&method, back = method.way_back(), count = method.count_] {
+      back();
+      method.count_ = count;
+    };
+  }
+  /// Its next bucket begins step `step`, whatever it was brought before.
+  static void set_step_of(Method& method, std::int64_t step) { method.count_ = {step, false, {}}; }
   static void apply_scale_of(Method& method, const LossScale& scale, const core::Stream& stream) {
     method.apply_scale(scale, stream);
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <thread>
 
 #include "scalecom/core/cuda/check.h"
@@ -131,6 +132,43 @@ TEST(OnGpu, ALayoutIsReducedOnceBeforeItIsCaptured) {
   const std::string what = refusal([&] { Graph(rank.stream, [&] { rank.reduce(); }); });
   EXPECT_NE(what.find("take one step before capturing"), std::string::npos) << what;
   EXPECT_NO_THROW(rank.reduce());
+}
+
+TEST(OnGpu, ALayoutIsCompressedOnceBeforeItIsCaptured) {
+  for (const char* const method : {"scalecom", "topk", "powersgd"}) {
+    Alone rank(core::concat(method, ",warmup=1"), mixed());
+    const std::vector<float> ones(static_cast<std::size_t>(rank.layout.elements()), 1.0F);
+    rank.fill(ones);
+    rank.reduce();
+    const std::string what = refusal([&] { Graph(rank.stream, [&] { rank.reduce(); }); });
+    EXPECT_NE(what.find("no step of this kind"), std::string::npos) << method << ": " << what;
+    rank.fill(ones);
+    rank.reduce();
+    EXPECT_NO_THROW(Graph(rank.stream, [&] { rank.reduce(); })) << method;
+  }
+}
+
+// A memory from before a second warm-up, whose steps were refused: it waits for the step after it.
+TEST(OnGpu, ARefusedCaptureLeavesTheMemories) {
+  Alone rank("scalecom,beta=1", mixed());
+  const auto elements = static_cast<std::size_t>(rank.layout.elements());
+  rank.fill(std::vector<float>(elements, 1.0F));
+  rank.reduce();
+  rank.method->configure("warmup=2");
+  rank.fill(std::vector<float>(elements, std::numeric_limits<float>::quiet_NaN()));
+  rank.reduce();
+  const auto held = [&] {
+    std::vector<float> all;
+    for (const NamedMemory& memory : rank.method->memories()) {
+      all.insert(all.end(), memory.values.begin(), memory.values.end());
+    }
+    return all;
+  };
+  const std::vector<float> before = held();
+  ASSERT_FALSE(before.empty());
+  rank.fill(std::vector<float>(elements, 1.0F));
+  EXPECT_NE(refusal([&] { Graph(rank.stream, [&] { rank.reduce(); }); }), "");
+  EXPECT_TRUE(testing::same_bits(held(), before));
 }
 
 TEST(OnGpu, AStepThatTheHostLooksAtIsNotCaptured) {

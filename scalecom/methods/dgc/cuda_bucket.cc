@@ -109,6 +109,9 @@ class CudaBucket final : public sparse::Bucket, public PackedSizes {
  public:
   CudaBucket(const layout::Layout& layout, const Options& options, MemoryStore& memories);
 
+  void reserve(core::DType dtype, int /*ranks*/, const core::Stream& /*stream*/) override {
+    mean_.reserve(dtype);
+  }
   void compress() override;
   void exchange(comm::Communicator& communicator) override;
   void finish() override;
@@ -167,7 +170,7 @@ CudaBucket::CudaBucket(const layout::Layout& layout, const Options& options, Mem
       device_(memories.device()),
       rest_(device_, shape_.dense_elements + 1),
       velocities_before_(device_, shape_.dense_elements),
-      mean_(device_) {
+      mean_(device_, layout.elements()) {
   for (const Shape::Part& part : shape_.parts) {
     parts_.push_back(
         {memories.of(part.name, part.length), memories.of(velocity_name(part.name), part.length)});

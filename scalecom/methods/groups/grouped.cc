@@ -142,7 +142,12 @@ class Grouped final : public Method {
   void reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                      comm::Communicator& communicator, std::int64_t step,
                      const core::Stream& stream) override;
-  void begin_step(std::int64_t step) override { plans_.begin_step(step); }
+  // The inner method counts with this one, whether or not this member has a share of every step:
+  // its warm-up, and what undo() takes back, are those of the other members.
+  void begin_step(std::int64_t step) override {
+    plans_.begin_step(step);
+    set_step_of(*inner_, step);
+  }
   std::function<void()> way_back() override {
     return [this, inner = way_back_of(*inner_), met = met_, inside = inside_, between = between_,
             granules = granules_, plans = plans_] {
@@ -253,15 +258,14 @@ void Grouped::prepare_bucket(const FirstBucket& first) {
   // Here, where all ranks hear of a lack of room, and not when members wait for a share.
   const layout::Layout& share = plan.division.layout_of(inside_->rank());
   if (share.elements() == 0) return;
-  // The inner method counts the steps in which this member had a share.
-  const std::int64_t step = inner_->begins_step(share) ? inner_->steps() : inner_->steps() - 1;
   prepare_bucket_of(*inner_, {share, core::DType::kFloat32, between_->rank(), between_->size(),
-                              step, first.stream});
+                              first.step, first.stream});
 }
 
 void Grouped::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
                             comm::Communicator& communicator, std::int64_t step,
                             const core::Stream& stream) {
+  if (plans_.find(layout) == nullptr) check_first(-1, stream);
   meet(communicator);
   Plan& plan = plan_of(layout, step, stream);
   const Division& division = plan.division;

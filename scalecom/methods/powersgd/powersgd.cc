@@ -142,6 +142,8 @@ void PowerSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& lay
                              comm::Communicator& communicator, std::int64_t step,
                              const core::Stream& stream) {
   check_capture(stream);
+  const Bucket* const known = buckets_.find(layout, warming_up(step));
+  check_first(known != nullptr ? known->step : -1, stream);
   factors_.use(stream);
   Bucket& bucket = bucket_of(layout, step);
   bucket.step = step;

@@ -134,6 +134,8 @@ void ScaleCom::reduce_bucket(const core::Buffer& grad, const layout::Layout& lay
                              comm::Communicator& communicator, std::int64_t step,
                              const core::Stream& stream) {
   check_capture(stream);
+  const Bucket* const known = buckets_.find(layout, step < options_.warmup);
+  check_first(known != nullptr ? known->step() : -1, stream);
   memories_.use(stream);
   Bucket& bucket = bucket_of(layout, step);
   bucket.begin(grad, {communicator.rank(), communicator.size(), step}, stream);

@@ -9,6 +9,7 @@ namespace elementwise = kernels::elementwise;
 
 void Bucket::begin(const core::Buffer& grad, int ranks, std::int64_t step,
                    const core::Stream& stream) {
+  reserve(grad.dtype, ranks, stream);
   forget_sent();
   grad_ = grad;
   ranks_ = ranks;

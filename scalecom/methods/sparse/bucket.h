@@ -20,6 +20,8 @@ class Bucket {
   Bucket(const Bucket&) = delete;
   Bucket& operator=(const Bucket&) = delete;
 
+  /// Makes room for all that a step of these ranks takes, as far as it does not depend on the data.
+  virtual void reserve(core::DType /*dtype*/, int /*ranks*/, const core::Stream& /*stream*/) {}
   /// A new step: the gradient is bound, and what was sent in the last one can no longer come back.
   void begin(const core::Buffer& grad, int ranks, std::int64_t step, const core::Stream& stream);
 

@@ -32,6 +32,10 @@ void SparseMethod::begin_step(std::int64_t step) {
 void SparseMethod::prepare_bucket(const FirstBucket& first) {
   memories_.use(first.stream);
   bucket_of(first.layout, first.step);
+  for (const bool dense : {false, true}) {
+    Bucket* const bucket = buckets_.find(first.layout, dense);
+    if (bucket != nullptr) bucket->reserve(first.dtype, first.ranks, first.stream);
+  }
 }
 
 void SparseMethod::reduce_bucket(const core::Buffer& grad, const layout::Layout& layout,
@@ -41,6 +45,8 @@ void SparseMethod::reduce_bucket(const core::Buffer& grad, const layout::Layout&
     throw core::UsageError(core::concat("[reduce] the stream is being captured, and '", spec(),
                                         "' has the host look at every step as it is done"));
   }
+  const Bucket* const known = buckets_.find(layout, warming_up(step));
+  check_first(known != nullptr ? known->step() : -1, stream);
   memories_.use(stream);
   Bucket& bucket = bucket_of(layout, step);
   bucket.begin(grad, communicator.size(), step, stream);

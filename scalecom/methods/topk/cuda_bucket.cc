@@ -103,6 +103,7 @@ class CudaBucket final : public sparse::Bucket {
  public:
   CudaBucket(const layout::Layout& layout, MemoryStore& memories);
 
+  void reserve(core::DType dtype, int ranks, const core::Stream& stream) override;
   void compress() override;
   void exchange(comm::Communicator& communicator) override;
   void finish() override;
@@ -135,7 +136,7 @@ CudaBucket::CudaBucket(const layout::Layout& layout, MemoryStore& memories)
     : Bucket(layout),
       message_bytes_(wire::items_bytes(sparse::largest_runs(shape_))),
       condition_(memories.device(), 1),
-      mean_(memories.device()) {
+      mean_(memories.device(), layout.elements()) {
   const core::Device device = memories.device();
   groups_.emplace_back(Kind::kTop, device);
   for (const Shape::DensePart& part : shape_.dense_parts) groups_.front().add(part);
@@ -165,6 +166,16 @@ void CudaBucket::place_groups() {
   }
 }
 
+void CudaBucket::reserve(core::DType dtype, int ranks, const core::Stream& stream) {
+  mean_.reserve(dtype);
+  if (parts_.empty() || messages_.size() == message_bytes_ * ranks) return;
+  const auto parts = static_cast<std::int64_t>(parts_.size());
+  messages_ = core::Array<std::byte>(stream.device(), message_bytes_ * ranks);
+  d_parts_ = core::Array<kernels_cuda::GatheredPart>(stream.device(), parts);
+  core::cuda::copy(d_parts_.data(), parts_.data(),
+                   parts * static_cast<std::int64_t>(sizeof(parts_[0])), stream);
+}
+
 void CudaBucket::compress() {
   for (Group& group : groups_) group.compress(grad_, ranks_, stream_);
   // One flag for all.
@@ -176,13 +187,6 @@ void CudaBucket::compress() {
 
 void CudaBucket::exchange(comm::Communicator& communicator) {
   if (shape_.parts.empty()) return;
-  if (messages_.size() != message_bytes_ * ranks_) {
-    messages_ = core::Array<std::byte>(stream_.device(), message_bytes_ * ranks_);
-    d_parts_ = core::Array<kernels_cuda::GatheredPart>(stream_.device(),
-                                                       static_cast<std::int64_t>(parts_.size()));
-    core::cuda::copy(d_parts_.data(), parts_.data(),
-                     static_cast<std::int64_t>(parts_.size() * sizeof(parts_[0])), stream_);
-  }
   const std::span<std::byte> own = message(communicator.rank());
   std::byte* to = own.data();
   const auto append = [&](std::span<const std::byte> bytes) {

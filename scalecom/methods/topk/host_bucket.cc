@@ -10,19 +10,23 @@ class HostBucket final : public sparse::LargestBucket {
  public:
   using LargestBucket::LargestBucket;
 
+  void reserve(core::DType /*dtype*/, int ranks, const core::Stream& /*stream*/) override {
+    if (shape_.parts.empty()) return;
+    const auto count = static_cast<std::size_t>(ranks);
+    messages_.resize(static_cast<std::size_t>(taken().bytes()) * count);
+    arrived_.resize(count, Items(taken().runs));
+  }
+
   void exchange(comm::Communicator& communicator) override {
     if (shape_.parts.empty()) return;
     const auto bytes = static_cast<std::size_t>(taken().bytes());
-    const auto ranks = static_cast<std::size_t>(communicator.size());
-    messages_.resize(bytes * ranks);
     const auto message = [&](std::size_t rank) {
       return std::span(messages_).subspan(rank * bytes, bytes);
     };
     const auto own = message(static_cast<std::size_t>(communicator.rank()));
     taken().pack(own);
     communicator.all_gather(own, messages_);
-    arrived_.resize(ranks, Items(taken().runs));
-    for (std::size_t rank = 0; rank < ranks; ++rank) arrived_[rank].unpack(message(rank));
+    for (std::size_t rank = 0; rank < arrived_.size(); ++rank) arrived_[rank].unpack(message(rank));
   }
 
  protected:

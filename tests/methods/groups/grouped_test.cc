@@ -536,9 +536,9 @@ TEST(Grouped, OtherRatesLeavePartsWhereTheyAre) {
   }
 }
 
-// Steps in which a member has no share are none of its method's: its warm-up begins later.
-TEST(Grouped, AWarmUpIsOfTheStepsWithAShare) {
-  World world(4, "scalecom,beta=1,groups=2,warmup=2");
+// A member without a share of some steps counts them all the same.
+TEST(Grouped, AWarmUpEndsForAllMembersAtOnce) {
+  World world(4, "scalecom,beta=1,groups=2,warmup=4");
   const layout::Layout one({{"one", 0, 1, 1, {1}}});
   const layout::Layout most({{"conv", 0, 1017, 10, {9, 113}}});
   std::mt19937 random(3);
@@ -546,7 +546,8 @@ TEST(Grouped, AWarmUpIsOfTheStepsWithAShare) {
     Gradients small = testing::integers(4, 1, 100, random);
     world.reduce(small, one);
   }
-  for (int step = 0; step < 5; ++step) {
+  // The first of these belongs to the step before: no tensor has come again.
+  for (int step = 2; step < 8; ++step) {
     Gradients gradients = testing::integers(4, 1017, 100, random);
     const auto before = memories_of(world, 0, 2);
     const auto other = memories_of(world, 2, 2);
@@ -556,21 +557,43 @@ TEST(Grouped, AWarmUpIsOfTheStepsWithAShare) {
     }
     for (const auto* memories : {&before, &other}) {
       if (!memories->contains("conv")) continue;
-      // Of a member whose warm-up is not over there is none yet.
       const std::vector<float>& values = memories->at("conv");
       for (std::size_t i = 0; i < values.size(); ++i) due[i] += values[i] / 2;
     }
     world.reduce(gradients, most);
-    if (step < 2) continue;  // in some of which one member's part is dense, and has no memory
     const auto after = memories_of(world, 0, 2);
     const auto other_after = memories_of(world, 2, 2);
+    if (step < 4) {
+      EXPECT_FALSE(after.contains("conv"));
+      EXPECT_TRUE(testing::same_bits(gradients[0], due));
+      continue;
+    }
     ASSERT_EQ(after.at("conv").size(), due.size()) << step;
-    if (step == 2) continue;
     for (std::size_t i = 0; i < due.size(); ++i) {
       const float left = (after.at("conv")[i] + other_after.at("conv")[i]) / 2;
       ASSERT_EQ(gradients[0][i] + left, due[i]) << step << ", element " << i;
     }
   }
+}
+
+// Steps of two buckets, of whose first one member has no share: to it, no tensor came again.
+TEST(Grouped, UndoTakesBackOneStepAtAMemberWithoutAShare) {
+  World world(4, "scalecom,beta=1,groups=2");
+  const layout::Layout small({{"a", 0, 1, 1, {1}}});
+  const layout::Layout used({{"b", 0, 1017, 10, {9, 113}}});
+  const layout::Layout unused({{"c", 0, 1017, 10, {9, 113}}});
+  std::mt19937 random(5);
+  const auto bring = [&](const layout::Layout& layout) {
+    Gradients gradients = testing::integers(4, layout.elements(), 100, random);
+    world.reduce(gradients, layout);
+  };
+  bring(small);
+  bring(used);
+  bring(small);
+  const auto before = memories_of(world, 0, 2);
+  bring(unused);
+  for (int rank = 0; rank < world.size(); ++rank) world.method(rank).undo();
+  EXPECT_TRUE(testing::same_bits(memories_of(world, 0, 2).at("b"), before.at("b")));
 }
 
 }  // namespace

@@ -9,16 +9,18 @@ namespace elementwise = kernels::elementwise;
 
 }  // namespace
 
-GatheredMean::GatheredMean(core::Device device)
-    : flag_(device, 1), sent_(device, 1), refused_(device, 1) {}
+GatheredMean::GatheredMean(core::Device device, std::int64_t elements)
+    : elements_(elements), flag_(device, 1), sent_(device, 1), refused_(device, 1) {}
+
+void GatheredMean::reserve(core::DType dtype) {
+  if (dtype == core::DType::kFloat32 || wide_.size() == elements_) return;
+  wide_ = core::Array<float>(flag_.device(), elements_);
+}
 
 void GatheredMean::operator()(const core::Buffer& grad, const Shape& shape,
                               std::span<const Message> messages, std::span<const float> rest,
                               float factor, const core::Stream& stream) {
   const bool wide_already = grad.dtype == core::DType::kFloat32;
-  if (!wide_already && wide_.size() < grad.elements) {
-    wide_ = core::Array<float>(grad.device, grad.elements);
-  }
   float* const sums = wide_already ? static_cast<float*>(grad.data) : wide_.data();
   core::cuda::set_zero(flag_.data(), sizeof(elementwise::Flag), stream);
   core::cuda::set_zero(sums, grad.elements * static_cast<std::int64_t>(sizeof(float)), stream);

@@ -23,7 +23,11 @@ struct Message {
 /// Makes a gradient on a GPU the mean of what all ranks have sent. The host looks at nothing.
 class GatheredMean {
  public:
-  explicit GatheredMean(core::Device device);
+  /// Of gradients of so many elements.
+  GatheredMean(core::Device device, std::int64_t elements);
+
+  /// Makes room for gradients of this type.
+  void reserve(core::DType dtype);
 
   /// The gradient becomes the sum over messages, in their order, of values times `factor`, and the
   /// dense slices of `rest`, which is [dense slices | flag] summed over ranks. All of it becomes
@@ -39,6 +43,7 @@ class GatheredMean {
   void forget_sent(const core::Stream& stream);
 
  private:
+  std::int64_t elements_;
   core::Array<kernels::elementwise::Flag> flag_;
   core::Array<std::int32_t> sent_;
   core::Array<std::int32_t> refused_;
