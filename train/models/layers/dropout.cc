@@ -48,7 +48,8 @@ struct Drop : torch::autograd::Function<Drop> {
     const at::Tensor x = given.contiguous();
     const at::Tensor y = at::empty_like(x);
     cuda::drop(x.const_data_ptr<float>(),
-               {noise.const_data_ptr<std::int32_t>(), noise.numel(), x.numel() / noise.numel(),
+               {noise.const_data_ptr<std::int32_t>(), noise.numel(), x.size(0) / noise.numel(),
+                x.size(1) * x.size(2), Dropout::kPlaces * x.size(2),
                 static_cast<std::int32_t>(salt), static_cast<int>(byte), static_cast<int>(limit)},
                y.mutable_data_ptr<float>(), current_stream(x));
     return y;
@@ -63,20 +64,20 @@ Dropout::Dropout(at::Tensor noise, double share)
 at::Tensor Dropout::operator()(const at::Tensor& x) {
   if (!noise_.defined() || limit_ == 0) return x;
   const std::int64_t byte = used_++ % kBytes;
-  if (byte == 0 || elements_ != x.numel()) {
-    ++draws_;
-    elements_ = x.numel();
-    if (!x.is_cuda()) draw(elements_);
-  }
+  if (byte == 0) ++draws_;
   if (x.is_cuda()) return Drop::apply(x, noise_, salt_of(draws_), byte, limit_);
+  if (byte == 0 || bits_.numel() != x.numel()) draw(x);
   const at::Tensor bytes = bits_.view(at::kByte).view({-1, kBytes}).select(1, byte).view(x.sizes());
   return x * bytes.ge(limit_).to(at::kFloat).mul_(256.0 / (256 - limit_));
 }
 
 /// One well-mixed number of 32 bits for each element of each learner.
-void Dropout::draw(std::int64_t elements) {
-  bits_ =
-      at::arange(elements / noise_.numel(), noise_.options()).unsqueeze(0) + noise_.unsqueeze(1);
+void Dropout::draw(const at::Tensor& x) {
+  const std::int64_t samples = x.size(0) / noise_.numel();
+  const at::Tensor first = at::arange(samples, noise_.options()) * (kPlaces * x.size(2));
+  const at::Tensor within = at::arange(x.size(1) * x.size(2), noise_.options());
+  const at::Tensor elements = (first.unsqueeze(1) + within.unsqueeze(0)).flatten();
+  bits_ = elements.unsqueeze(0) + noise_.unsqueeze(1);
   bits_.add_(salt_of(draws_));
   for (const std::int32_t factor : {0x7feb352d, 0x2c1b3c6d}) {
     bits_.bitwise_xor_(bits_.bitwise_right_shift(16)).mul_(factor);

@@ -11,20 +11,23 @@ namespace train::models::layers {
 /// graph. A number is kept or not by 8 bits, so the share is one of 256.
 class Dropout {
  public:
-  /// `noise` has a number for each learner, who has as many of the elements, in turn. Nothing
+  /// `noise` has a number for each learner, who has as many of the samples, in turn. Nothing
   /// happens where it is undefined.
   Dropout(at::Tensor noise, double share);
 
+  /// Of (samples, places, channels). How many places there are, which depends on the longest of the
+  /// samples that happen to be computed together, is no matter for what becomes of each.
   at::Tensor operator()(const at::Tensor& x);
+  /// Samples have fewer places.
+  static constexpr std::int64_t kPlaces = 1024;
 
  private:
-  void draw(std::int64_t elements);
+  void draw(const at::Tensor& x);
 
   at::Tensor noise_;
   int limit_;
-  // Four calls in a row for arrays of one size take a byte each of the same bits.
+  // Four calls in a row take a byte each of the same bits.
   std::int64_t used_ = 0;
-  std::int64_t elements_ = -1;  // for which was drawn
   std::uint32_t draws_ = 0;
   at::Tensor bits_;  // on the host
 };
