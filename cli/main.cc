@@ -27,7 +27,9 @@ Example:
 int run(const cli::Command& command) {
   const std::string name = "scalecom " + command.app->get_name();
   try {
-    return command.run();
+    const int status = command.run();
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    return cli::report(name, "[output] standard output cannot be written", cli::kFailure);
   } catch (const scalecom::core::UsageError& error) {
     return cli::report(name, error.what(), cli::kUsage);
   } catch (const std::exception& error) {

@@ -2,10 +2,10 @@
 
 #include <cstdlib>
 
-#include "cli/watchdog.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/torch/torchrun.h"
+#include "train/watchdog.h"
 
 namespace cli {
 namespace {
@@ -45,7 +45,8 @@ std::unique_ptr<train::Processes> meet(const std::string& command,
                                        std::chrono::milliseconds deadline) {
   // Whoever has a deadline of its own says more; all is said within two seconds of it.
   constexpr auto kGrace = std::chrono::seconds(1);
-  const Watchdog watchdog(deadline + kGrace, core::concat(command, ": ", too_late(deadline)));
+  const train::Watchdog watchdog(deadline + kGrace,
+                                 core::concat(command, ": ", too_late(deadline)));
   return std::make_unique<train::Processes>(deadline);
 }
 

@@ -1,15 +1,13 @@
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "bench/process_memory.h"
 #include "cli/commands.h"
@@ -17,6 +15,7 @@
 #include "cli/json_output.h"
 #include "cli/meeting.h"
 #include "cli/progress.h"
+#include "cli/scores.h"
 #include "cli/table.h"
 #include "scalecom/core/device.h"
 #include "scalecom/core/error.h"
@@ -29,8 +28,6 @@
 #include "train/tasks/tasks.h"
 #include "train/trainer.h"
 
-extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX has it in no header
-
 namespace cli {
 namespace {
 
@@ -42,17 +39,21 @@ using nlohmann::ordered_json;
 constexpr const char* kFooter = R"(
 A row is the name of a recipe, or a file of that kind. What a row is compared with is run too. Each
 run is kept in OUT/ROW/seed-N: complete ones are skipped and others taken up again, so the same
-command goes on after Ctrl-C. Rows may be run by several processes at once, each with rows of its
-own and the same OUT; a last command with all rows then writes the whole table, OUT/table.md and
-OUT/table.json. Translations are scored apart, by sacrebleu: --score names what does that. It is
-called with the folder of a run that has made text and, where the baseline has a complete run of the
-same seed, with --against and the folder of that one; scripts/score is such a program.
+command goes on after Ctrl-C, or under `timeout -s INT 60m`. The same command started several times
+shares the runs out: each leaves alone what another is at work on. A run that fails is reported, and
+the others go on. Checkpoints of a complete run are removed; its figures stay. The table of all that
+is complete is OUT/table.md and OUT/table.json. Translations are scored apart, by sacrebleu: --score
+names what does that. It is called with the folder of a run that has made text and, where the
+baseline has a complete run of the same seed, with --against and the folder of that one;
+scripts/score is such a program.
 
 Example:
   scalecom reproduce --list
   scalecom reproduce cifar10-resnet18-32x cifar10-resnet18-32x-random --data DIR --device cuda \
       --out runs/reproduction
   scalecom reproduce --data DIR --device cuda --score scripts/score --out runs/reproduction)";
+
+constexpr const char* kName = "scalecom reproduce";
 
 // Lost peers are threads of this very process: only a fault of the program's own makes one late.
 constexpr std::chrono::minutes kDeadline{30};
@@ -62,6 +63,7 @@ struct Options {
   fs::path data;
   fs::path out;
   std::optional<int> seeds;
+  std::optional<std::int64_t> similarity_every;
   std::string score;
   bool list = false;
   std::string device = "cpu";
@@ -97,6 +99,18 @@ class Watcher final : public train::Observer {
   Progress progress_;
 };
 
+/// All recipes, in the order of their priority and then of their names.
+std::vector<std::string> all_rows() {
+  std::vector<std::pair<int, std::string>> ranked;
+  for (const std::string& name : recipes::names()) {
+    ranked.emplace_back(recipes::find(name).priority, name);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> names;
+  for (auto& [priority, name] : ranked) names.push_back(std::move(name));
+  return names;
+}
+
 /// The rows, each after what it is compared with.
 std::vector<recipes::Recipe> wanted_rows(const std::vector<std::string>& names) {
   std::vector<recipes::Recipe> rows;
@@ -106,7 +120,7 @@ std::vector<recipes::Recipe> wanted_rows(const std::vector<std::string>& names) 
     });
     if (!is_there) rows.push_back(recipe);
   };
-  for (const std::string& name : names.empty() ? recipes::names() : names) {
+  for (const std::string& name : names.empty() ? all_rows() : names) {
     const recipes::Recipe recipe = recipes::find(name);
     if (!recipe.baseline.empty()) {
       // That of a file may be a file beside it.
@@ -128,29 +142,54 @@ std::vector<Run> runs_of(const recipes::Recipe& recipe, const Options& options) 
   return runs;
 }
 
-/// A run that was made by another version of the recipe is no run of this one.
-void check_origin(const Run& run) {
-  const std::string made_by = train::RunFolder::open(run.folder).config().recipe;
-  if (made_by == run.recipe.request.recipe) return;
-  throw core::UsageError(core::concat("[reproduce] ", run.folder.string(), " was made by '",
-                                      made_by, "' and not by '", run.recipe.request.recipe,
-                                      "': move it away, or choose another --out"));
+/// What decides a run of a recipe, but for how long it is, which follows from the data, and what is
+/// each run's own.
+ordered_json settings_of(const train::Config& config) {
+  ordered_json settings = train::to_json(config);
+  for (const char* const key : {"steps", "seed", "data", "recipe", "similarity_every"}) {
+    settings.erase(key);
+  }
+  return settings;
 }
 
-/// Whether it is complete now; otherwise it was interrupted.
-bool carry_out(const Run& run, const Options& options, train::Processes& processes,
-               const std::atomic<bool>& stop) {
+/// A run that was made by another version of the recipe, or of a file that was changed since, is no
+/// run of this one.
+void check_origin(const Run& run) {
+  const train::Config made = train::RunFolder::open(run.folder).config();
+  const std::string& wanted = run.recipe.request.recipe;
+  if (made.recipe != wanted) {
+    throw core::UsageError(core::concat("[reproduce] ", run.folder.string(), " was made by '",
+                                        made.recipe, "' and not by '", wanted,
+                                        "': move it away, or choose another --out"));
+  }
+  const ordered_json now = settings_of(train::resolve(run.recipe.request));
+  const ordered_json then = settings_of(made);
+  for (const auto& [key, value] : then.items()) {
+    if (now.contains(key) && now.at(key) == value) continue;
+    throw core::UsageError(core::concat("[reproduce] ", run.folder.string(), " has ", key, " ",
+                                        value.dump(), ", which '", wanted,
+                                        "' no longer has: move it away, or choose another --out"));
+  }
+}
+
+/// Until it is complete, or interrupted.
+void carry_out(const Run& run, const train::RunLock& lock, const Options& options,
+               train::Processes& processes, const std::atomic<bool>& stop) {
   train::Request request = run.recipe.request;
   request.seed = run.seed;
+  request.similarity_every = options.similarity_every;
   request.data = options.data;
   train::Place place = options.place;
   place.out = run.folder;
+  place.lock = &lock;
+  place.data = options.data;
   if (run.is_begun()) place.resume = run.folder;
   bench::trim_and_reset_peak();  // a run's peak is not that of the runs before it
   Watcher watcher(fmt::format("{} seed {}", run.recipe.name, run.seed));
   const train::Ending ending = train::train(request, place, processes, stop, watcher);
   watcher.end();
-  return ending.is_complete();
+  // Those of 64 learners are gigabytes, and a table has no use for them.
+  if (ending.is_complete()) train::RunFolder::open(run.folder).forget_checkpoints();
 }
 
 /// The folder of the complete run that a run is compared with: its baseline's, of the same seed.
@@ -165,76 +204,6 @@ std::optional<fs::path> baseline_of(const Run& run, const std::vector<recipes::R
   return std::nullopt;
 }
 
-/// The number that an object has under a key, if it has one.
-std::optional<double> number(const ordered_json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
-}
-
-/// Whether the baseline still has the score that a run's was compared with: it may have been run
-/// again since.
-bool is_of_this(const ordered_json& scored, const fs::path& baseline) {
-  constexpr double kRounding = 1e-6;
-  const fs::path file = baseline / "score.json";
-  if (!fs::exists(file)) return true;
-  const auto before = number(train::read_json(file), "value");
-  const auto after = number(scored, "value");
-  const auto difference = number(scored.at("paired"), "difference");
-  if (!before || !after || !difference) return false;
-  return std::abs(*after - *before - *difference) < kRounding;
-}
-
-/// The interval that a run was scored with against that run; nothing where it was scored against
-/// another, or none.
-std::optional<recipes::Interval> paired_interval(const ordered_json& scored,
-                                                 const fs::path& baseline) {
-  const auto paired = scored.find("paired");
-  if (paired == scored.end() || !paired->is_object()) return std::nullopt;
-  // By its place in OUT, which may have been moved since, or be called by another name.
-  const auto place = [](const fs::path& run) {
-    return run.parent_path().filename() / run.filename();
-  };
-  const ordered_json against = paired->value("against", ordered_json());
-  const ordered_json interval = paired->value("interval_95", ordered_json());
-  if (!against.is_string() || place(against.get<std::string>()) != place(baseline)) {
-    return std::nullopt;
-  }
-  if (!interval.is_array() || interval.size() != 2) return std::nullopt;
-  if (!interval.at(0).is_number() || !interval.at(1).is_number()) return std::nullopt;
-  if (!is_of_this(scored, baseline)) return std::nullopt;
-  return recipes::Interval{interval.at(0).get<double>(), interval.at(1).get<double>()};
-}
-
-/// Has the text that a run has made scored, beside that of its baseline where there is such a run.
-void score(const Run& run, const std::optional<fs::path>& baseline, const std::string& command) {
-  std::vector<std::string> words{command, run.folder.string()};
-  if (baseline) {
-    words.emplace_back("--against");
-    words.push_back(baseline->string());
-  }
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  std::fflush(stdout);
-  int status = posix_spawnp(&child, command.c_str(), nullptr, nullptr, arguments.data(), environ);
-  if (status == 0) {
-    while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
-    }
-  }
-  if (status == 0) return;
-  throw core::UsageError(core::concat("[reproduce] --score ", core::join(words, " "),
-                                      " failed: see that it can be run by hand"));
-}
-
-/// Whether score.json says all that can be said by now.
-bool is_scored(const Run& run, const std::optional<fs::path>& baseline) {
-  const fs::path file = run.folder / "score.json";
-  if (!fs::exists(file)) return false;
-  return !baseline || paired_interval(train::read_json(file), *baseline).has_value();
-}
-
 /// What a complete run came to; nothing where its score is missing.
 std::optional<recipes::Outcome> outcome(const Run& run, const std::optional<fs::path>& baseline,
                                         std::string& metric) {
@@ -242,9 +211,9 @@ std::optional<recipes::Outcome> outcome(const Run& run, const std::optional<fs::
   recipes::Outcome outcome;
   outcome.seed = run.seed;
   outcome.value = result.at("value").get<double>();
-  outcome.effective_rate = number(result, "effective_rate");
+  outcome.effective_rate = train::number(result, "effective_rate");
   outcome.between_groups = result.contains("group");
-  outcome.inside_bytes_per_rank_step = number(result, "inside_bytes_per_rank_step");
+  outcome.inside_bytes_per_rank_step = train::number(result, "inside_bytes_per_rank_step");
   metric = result.at("metric").get<std::string>();
   const bool apart = train::tasks::recipe(run.recipe.request.task).scored_apart;
   const fs::path file = run.folder / "score.json";
@@ -272,14 +241,13 @@ void list(const JsonOutput& output) {
 }
 
 /// Writes and shows the table of all that is complete.
-void report(const std::vector<recipes::Recipe>& rows, const Options& options) {
+void report(const std::vector<recipes::Recipe>& rows, const Options& options, bool with_hints) {
   std::vector<recipes::Outcomes> outcomes;
   std::vector<std::string> unscored;
   for (const recipes::Recipe& recipe : rows) {
     recipes::Outcomes row{recipe, {}, {}};
     for (const Run& run : runs_of(recipe, options)) {
       if (!run.is_complete()) continue;
-      check_origin(run);
       if (const auto one = outcome(run, baseline_of(run, rows, options), row.metric)) {
         row.runs.push_back(*one);
       } else {
@@ -295,7 +263,7 @@ void report(const std::vector<recipes::Recipe>& rows, const Options& options) {
   scalecom::state::write_text(options.out / "table.md", markdown);
   options.json.write({{"rows", table}});
   if (!options.json.takes_stdout()) fmt::print("{}", markdown);
-  if (!unscored.empty()) {
+  if (with_hints && !unscored.empty()) {
     fmt::print(stderr, "not in the table, as they have no score: run scripts/score {}\n",
                core::join(unscored, " "));
   }
@@ -319,6 +287,47 @@ void check(Options& options) {
   options.json.check();
 }
 
+struct Tally {
+  int elsewhere = 0;               ///< runs that other processes are at work on
+  int status = 0;                  ///< by the first failure
+  std::set<std::string> reported;  ///< failures; many runs may have the same
+};
+
+/// Makes a run, unless it is complete or another process does. One that fails is none of the
+/// others' business.
+void make(const Run& run, const Options& options, train::Processes& processes,
+          const std::atomic<bool>& stop, Tally& tally) {
+  if (run.is_complete()) return;
+  const auto fail = [&](const std::string& message, int status) {
+    if (tally.status == 0) tally.status = status;
+    if (!tally.reported.insert(message).second) return;
+    cli::report(kName, fmt::format("{} seed {}: {}", run.recipe.name, run.seed, message), status);
+  };
+  try {
+    const std::optional<train::RunLock> lock = train::RunLock::take(run.folder);
+    if (!lock) {
+      ++tally.elsewhere;
+    } else if (!run.is_complete()) {
+      carry_out(run, *lock, options, processes, stop);
+    }
+  } catch (const core::UsageError& error) {
+    fail(error.what(), kUsage);
+  } catch (const core::Error& error) {
+    fail(error.what(), kFailure);
+  }
+}
+
+/// Rows come after their baselines, so what there is to compare with has its score.
+void score_all(const std::vector<recipes::Recipe>& rows, const Options& options) {
+  for (const recipes::Recipe& recipe : rows) {
+    for (const Run& run : runs_of(recipe, options)) {
+      if (!run.is_complete() || !run.has_text()) continue;
+      const auto baseline = baseline_of(run, rows, options);
+      if (!is_scored(run.folder, baseline)) score(run.folder, baseline, options.score);
+    }
+  }
+}
+
 int run(Options& options) {
   if (options.list) {
     options.json.check();
@@ -328,35 +337,40 @@ int run(Options& options) {
   check(options);
   const std::vector<recipes::Recipe> rows = wanted_rows(options.rows);
   const std::atomic<bool>& stop = catch_interrupts();
-  const auto processes = meet("scalecom reproduce", kDeadline);
+  const auto processes = meet(kName, kDeadline);
   if (processes->size() > 1) {
     throw core::UsageError("[reproduce] the runs take one process: leave out mpirun and torchrun");
   }
-  int failures = 0;
   for (const recipes::Recipe& recipe : rows) {
     for (const Run& run : runs_of(recipe, options)) {
       if (run.is_begun()) check_origin(run);
-      try {
-        if (!run.is_complete() && !carry_out(run, options, *processes, stop)) {
-          fmt::print(stderr, "interrupted in {} seed {}; the same command goes on from here\n",
-                     recipe.name, run.seed);
-          return kInterrupted;
-        }
-      } catch (const core::CheckError& error) {
-        // The row has failed: the others are none the worse for it.
-        fmt::print(stderr, "{} seed {}: {}\n", recipe.name, run.seed, error.what());
-        ++failures;
-        continue;
-      }
-      if (!options.score.empty() && run.has_text()) {
-        // Rows come after their baselines, so what there is to compare with is there.
-        const auto baseline = baseline_of(run, rows, options);
-        if (!is_scored(run, baseline)) score(run, baseline, options.score);
+    }
+  }
+  Tally tally;
+  for (const recipes::Recipe& recipe : rows) {
+    for (const Run& run : runs_of(recipe, options)) {
+      if (stop) return kInterrupted;
+      make(run, options, *processes, stop, tally);
+      if (stop && !run.is_complete()) {
+        fmt::print(stderr, "interrupted in {} seed {}; the same command goes on from here\n",
+                   recipe.name, run.seed);
+        return kInterrupted;
       }
     }
   }
-  report(rows, options);
-  return failures > 0 ? kFailure : 0;
+  std::exception_ptr unscored;
+  try {
+    if (!options.score.empty()) score_all(rows, options);
+  } catch (const core::UsageError&) {
+    unscored = std::current_exception();
+  }
+  if (stop) return kInterrupted;
+  report(rows, options, unscored == nullptr);
+  if (tally.elsewhere > 0) {
+    fmt::print(stderr, "{} of the runs are being made by other processes\n", tally.elsewhere);
+  }
+  if (unscored) std::rethrow_exception(unscored);
+  return tally.status;
 }
 
 void add_options(CLI::App& command, Options& options) {
@@ -374,6 +388,9 @@ void add_options(CLI::App& command, Options& options) {
       "PROGRAM");
   add("--checkpoint-every", options.place.checkpoint_every,
       "Steps between checkpoints (one with each line of metrics)", "STEPS");
+  add("--similarity-every", options.similarity_every,
+      "Steps between measurements of how alike the learners are, in similarity.jsonl (never)",
+      "STEPS");
   add("--threads", options.place.threads,
       "Learners that a process has compute at once (its processors); on a GPU, where those of some "
       "models are joined into one batch, how many to compute apart instead",

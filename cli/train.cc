@@ -143,6 +143,12 @@ void take_recipe(Options& options) {
   asked.seed = options.seed.value_or(base.seed);
   asked.masked_momentum = options.momentum ? *options.momentum == "masked" : base.masked_momentum;
   asked.recipe = base.recipe;
+  // What is overruled in what it computes is no run of the recipe.
+  train::Request named = base;
+  named.seed = asked.seed;
+  named.data = asked.data;
+  named.similarity_every = asked.similarity_every;
+  if (asked != named) asked.recipe.clear();
 }
 
 void check(const Options& options) {
@@ -224,6 +230,7 @@ int run(Options& options) {
   options.place.device = core::parse_device(options.device);
   options.json.check();
   options.place.learners = options.learners;
+  options.place.data = options.request.data;
   const std::atomic<bool>& stop = catch_interrupts();
   const auto processes = meet(kName, deadline);
   return train_together(options, *processes, stop);
@@ -269,7 +276,11 @@ void add_options(CLI::App& command, Options& options) {
       "Steps between measurements of how alike the learners are, in similarity.jsonl (never)",
       "STEPS");
   add("--seed", options.seed, "What all that is random comes from (1)", "SEED");
-  add("--data", request.data, "The folder of the data (where the task's package puts it)", "DIR");
+  command
+      .add_option("--data", request.data,
+                  "The folder of the data (where the task's package puts it); with --resume, where "
+                  "it was before unless given")
+      ->type_name("DIR");
   command
       .add_option("--resume", place.resume,
                   "Go on with this run, with its own options; give --device again")

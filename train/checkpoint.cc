@@ -1,5 +1,6 @@
 #include "train/checkpoint.h"
 
+#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -51,6 +52,16 @@ void for_each_tensor(const Part& part, core::AlignedArray<float>& host, const Vi
     visit(part.prefix + tensor.name, tensor, std::span(at, elements));
     at += elements;
   }
+}
+
+std::int64_t step_of(const state::SafetensorsReader& file) {
+  const auto found = file.metadata().find("step");
+  std::int64_t step = -1;
+  if (found != file.metadata().end()) {
+    const std::string& text = found->second;
+    std::from_chars(text.data(), text.data() + text.size(), step);
+  }
+  return step;
 }
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -131,7 +142,7 @@ void write_model(const fs::path& folder, Replica& replica, std::int64_t step,
   state::write_safetensors(folder / kModel, views, {{"step", std::to_string(step)}});
 }
 
-void read_model(const fs::path& folder, Replica& replica, const core::Stream& stream) {
+std::int64_t read_model(const fs::path& folder, Replica& replica, const core::Stream& stream) {
   const state::SafetensorsReader file(folder / kModel);
   for (const Part& part : parts(replica)) {
     core::AlignedArray<float> host(static_cast<std::int64_t>(part.values.size()));
@@ -146,6 +157,7 @@ void read_model(const fs::path& folder, Replica& replica, const core::Stream& st
     from_host({host.data(), part.values.size()}, part.values, stream);
   }
   replica.written(stream);
+  return step_of(file);
 }
 
 void write_memory(const fs::path& folder, int learner, int learners,

@@ -37,8 +37,9 @@ void write_memory(const std::filesystem::path& folder, int learner, int learners
 /// are those of the learners that wrote it, and a memory is divided anew where they were another
 /// number; `batch` is a learner's.
 Standing read_standing(const std::filesystem::path& folder, std::int64_t batch);
-void read_model(const std::filesystem::path& folder, Replica& replica,
-                const scalecom::core::Stream& stream = {});
+/// Returns the step that it is of; -1 where it does not say.
+std::int64_t read_model(const std::filesystem::path& folder, Replica& replica,
+                        const scalecom::core::Stream& stream = {});
 void read_memory(const std::filesystem::path& folder, scalecom::methods::Method& method,
                  const scalecom::methods::Replica& replica);
 

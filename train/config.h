@@ -34,6 +34,8 @@ struct Request {
   bool masked_momentum = false;  ///< SGD moves only the weights for which something was sent
   std::string recipe;            ///< NAME@VERSION of that which it comes from; may be empty
   std::optional<std::int64_t> similarity_every;  ///< steps; nothing for never
+
+  bool operator==(const Request&) const = default;
 };
 
 /// Everything that decides what a run computes.

@@ -1,8 +1,6 @@
 #include "train/json.h"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <utility>
 
 #include "scalecom/core/error.h"
@@ -37,11 +35,7 @@ std::optional<ordered_json> parse_json(const std::string& text) {
 }
 
 ordered_json read_json(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) throw core::UsageError(core::concat("[run] ", path.string(), " cannot be read"));
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (auto json = parse_json(text.str())) return *std::move(json);
+  if (auto json = parse_json(scalecom::state::read_text(path))) return *std::move(json);
   throw core::UsageError(core::concat("[run] ", path.string(), " is damaged: it is not JSON"));
 }
 
@@ -72,6 +66,12 @@ std::int64_t whole_number(const ordered_json& object, const char* key, std::int6
   } catch (const core::UsageError& error) {
     throw core::UsageError(core::concat("'", key, "' ", error.what()));
   }
+}
+
+std::optional<double> number(const nlohmann::ordered_json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
 }
 
 }  // namespace train

@@ -26,4 +26,7 @@ std::int64_t whole_number(const nlohmann::ordered_json& value, std::int64_t low,
 std::int64_t whole_number(const nlohmann::ordered_json& object, const char* key, std::int64_t low,
                           std::int64_t high);
 
+/// The number that an object has under a key, if it has one.
+std::optional<double> number(const nlohmann::ordered_json& object, const char* key);
+
 }  // namespace train

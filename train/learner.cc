@@ -75,7 +75,10 @@ void Learner::restore(const scalecom::methods::Replica& replica) {
   if (!job_.checkpoint) return;
   const Standing standing = read_standing(*job_.checkpoint, job_.config.batch);
   read_memory(*job_.checkpoint, *method_, replica);
-  if (neighbours_->rank() == 0) read_model(*job_.checkpoint, job_.replica, stream_);
+  check_step("memories", method_->steps(), standing.step);
+  if (neighbours_->rank() == 0) {
+    check_step("model", read_model(*job_.checkpoint, job_.replica, stream_), standing.step);
+  }
   auto tallies = standing.tallies;
   if (tallies.size() != static_cast<std::size_t>(world_.size())) {
     tallies = divide_anew(tallies, world_.size());
@@ -86,6 +89,14 @@ void Learner::restore(const scalecom::methods::Replica& replica) {
   loss_count_ = standing.losses;
   seconds_before_ = standing.seconds;
   done_ = standing.step;
+}
+
+// Parts of two saves, which someone has put together.
+void Learner::check_step(const char* part, std::int64_t step, std::int64_t standing) const {
+  if (step == standing) return;
+  throw core::UsageError(core::concat(
+      "[checkpoint] ", job_.checkpoint->string(), " is not of one save: its ", part, " is of step ",
+      step, " and its standing of step ", standing, "; remove it to go on from the one before"));
 }
 
 Learner::Moved Learner::moved() const {
@@ -256,7 +267,8 @@ void Learner::write_transcripts() {
 
 ordered_json Learner::last_metrics() const {
   auto lines = job_.folder.metrics();
-  if (lines.empty() || lines.back()["step"] != job_.config.steps) {
+  if (lines.empty() || lines.back()["step"] != job_.config.steps ||
+      !lines.back().contains("value") || !lines.back().contains("loss")) {
     const auto folder = job_.folder.path();
     throw core::IoError(core::concat(
         "[run] ", (folder / "metrics.jsonl").string(), " has lost its line of step ",

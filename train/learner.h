@@ -71,6 +71,7 @@ class Learner {
     scalecom::comm::Traffic inside;
   };
   Moved moved() const;
+  void check_step(const char* part, std::int64_t step, std::int64_t standing) const;
   /// Takes the device's memory that a learner needs.
   void prepare();
   /// `replica`: of the method, on which all learners have agreed.

@@ -9,6 +9,7 @@
 #include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
+#include "train/watchdog.h"
 
 namespace train {
 namespace {
@@ -49,7 +50,7 @@ Processes::Processes(std::chrono::milliseconds deadline) : deadline_(deadline) {
   const Launcher launcher = scalecom::torch::launcher();
   const bool by_mpi = launcher != Launcher::kTorchrun && comm::mpi::is_launched();
   if (by_mpi) {
-    session_.emplace();
+    session_.emplace(deadline);
     between_ = comm::mpi::make_communicator(deadline);
   } else if (launcher != Launcher::kNone) {
     torchrun_.emplace(deadline);
@@ -66,6 +67,13 @@ std::vector<std::unique_ptr<comm::Communicator>> Processes::make_world(int learn
   // Threads of one process can share a GPU's arrays.
   if (size() == 1) return comm::inproc::make_world(learners, deadline_);
   if (!torchrun_) return comm::hybrid::make_world(learners, deadline_);
+  // A store whose host has stopped answers no call, whatever the call's own deadline.
+  constexpr auto kGrace = std::chrono::seconds(1);
+  const Watchdog watchdog(
+      deadline_ + kGrace,
+      core::concat("[torchrun] the learners could not be joined over gloo within the deadline of ",
+                   std::chrono::duration<double>(deadline_).count(),
+                   " s: a process does not answer"));
   return comm::hybrid::make_world(torchrun_->open_link(deadline_, learners), learners, deadline_);
 }
 

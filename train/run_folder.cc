@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
@@ -14,12 +13,14 @@
 #include "scalecom/state/file.h"
 #include "scalecom/state/text_file.h"
 #include "train/json.h"
+#include "train/run_lock.h"
 
 namespace train {
 namespace {
 
 namespace core = scalecom::core;
 namespace fs = std::filesystem;
+using scalecom::state::read_text;
 using scalecom::state::write_text;
 
 constexpr std::size_t kCheckpointsKept = 2;
@@ -29,19 +30,23 @@ constexpr const char* kSimilarity = "similarity.jsonl";
 constexpr const char* kReferences = "references.txt";
 constexpr const char* kHypotheses = "hypotheses.txt";
 
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw core::IoError(core::concat("[run] ", path.string(), " cannot be read"));
-  return text.str();
+/// Whether nothing at all stands there. core::IoError where that cannot be told: what a disk does
+/// not let be seen is not lost.
+bool is_missing(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) return true;
+  if (!error) return false;
+  throw core::IoError(
+      core::concat("[run] ", path.string(), " cannot be looked at: ", error.message()));
 }
 
 /// The lines of a file of JSON objects that have a step, up to one that was cut short.
 std::vector<nlohmann::ordered_json> read_lines(const fs::path& path) {
   std::vector<nlohmann::ordered_json> lines;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  if (is_missing(path)) return lines;
+  std::istringstream text(read_text(path));
+  for (std::string line; std::getline(text, line);) {
     auto json = parse_json(line);
     if (!json || !json->is_object() || !json->contains("step")) break;
     if (!is_whole_number((*json)["step"], 0, kMostSteps)) break;
@@ -103,15 +108,20 @@ std::optional<std::int64_t> step_of(const fs::path& path) {
 RunFolder::RunFolder(fs::path path, Config config)
     : path_(std::move(path)), config_(std::move(config)) {}
 
-RunFolder RunFolder::create(const fs::path& path, const Config& config) {
+void RunFolder::check_free(const fs::path& path, const Config& config) {
   std::error_code error;
-  if (fs::exists(path, error) && (!fs::is_directory(path) || !fs::is_empty(path))) {
-    if (!fs::is_directory(path)) {
-      throw core::UsageError(
-          core::concat("[train] ", path.string(), " is a file; choose another --out"));
-    }
-    throw core::UsageError(occupied(path, config));
+  if (!fs::exists(path, error)) return;
+  if (!fs::is_directory(path)) {
+    throw core::UsageError(
+        core::concat("[train] ", path.string(), " is a file; choose another --out"));
   }
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (entry.path().filename() != RunLock::kFile) throw core::UsageError(occupied(path, config));
+  }
+}
+
+RunFolder RunFolder::create(const fs::path& path, const Config& config) {
+  check_free(path, config);
   try {
     // The configuration first: from then on a run that is killed can be resumed.
     fs::create_directories(path);
@@ -140,11 +150,10 @@ RunFolder RunFolder::open(const fs::path& path) {
   }
 }
 
-void RunFolder::change_learners(int learners) {
-  Config changed = config_;
-  changed.learners = learners;
-  write_json(path_ / "config.json", to_json(changed));
-  config_ = changed;
+void RunFolder::change(const Config& config) {
+  if (to_json(config) == to_json(config_)) return;
+  write_json(path_ / "config.json", to_json(config));
+  config_ = config;
 }
 
 bool RunFolder::is_complete() const {
@@ -152,7 +161,22 @@ bool RunFolder::is_complete() const {
 }
 
 nlohmann::ordered_json RunFolder::result() const {
-  return read_json(path_ / "result.json");
+  const fs::path file = path_ / "result.json";
+  auto result = read_json(file);
+  const auto is_as_written = [&] {
+    if (!result.is_object()) return false;
+    for (const char* const key :
+         {"steps", "seconds", "bytes_per_rank_step", "effective_rate", "whole_run_rate"}) {
+      if (!result.contains(key)) return false;
+    }
+    return number(result, "value") && number(result, "peak_bytes") && number(result, "learners") &&
+           result.contains("metric") && result["metric"].is_string() && result.contains("method") &&
+           result["method"].is_string();
+  };
+  if (is_as_written()) return result;
+  throw core::UsageError(core::concat("[run] ", file.string(),
+                                      " is damaged: it is no result; remove it and resume, to "
+                                      "have it written again"));
 }
 
 void RunFolder::write_result(const nlohmann::ordered_json& result) {
@@ -206,9 +230,15 @@ void RunFolder::forget_lines_after(std::int64_t step) {
 
 std::vector<RunFolder::Checkpoint> RunFolder::checkpoints() const {
   std::vector<Checkpoint> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path_ / "checkpoints", error)) {
-    if (const auto step = step_of(entry.path())) found.push_back({*step, entry.path()});
+  const fs::path folder = path_ / "checkpoints";
+  if (is_missing(folder)) return found;
+  try {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (const auto step = step_of(entry.path())) found.push_back({*step, entry.path()});
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw core::IoError(
+        core::concat("[run] ", folder.string(), " cannot be read: ", error.code().message()));
   }
   std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.step < b.step; });
   return found;
@@ -246,6 +276,11 @@ void RunFolder::finish_checkpoint(std::int64_t step) {
   auto all = checkpoints();
   for (std::size_t i = 0; i + kCheckpointsKept < all.size(); ++i)
     fs::remove_all(all[i].path, error);
+}
+
+void RunFolder::forget_checkpoints() {
+  std::error_code error;
+  for (const Checkpoint& checkpoint : checkpoints()) fs::remove_all(checkpoint.path, error);
 }
 
 }  // namespace train

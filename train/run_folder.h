@@ -12,6 +12,7 @@
 namespace train {
 
 /// A run on the disk:
+///     lock             of the process that is at work on it (RunLock)
 ///     config.json      what decides the run, written first
 ///     metrics.jsonl    a line for each epoch, or some of them if over 100, and for the last step
 ///     similarity.jsonl how alike learners were, a line each time it was measured, if ever
@@ -23,7 +24,9 @@ namespace train {
 /// A line is on the disk before the checkpoint of its step is.
 class RunFolder {
  public:
-  /// A new run. core::UsageError where the folder cannot be written, or is not empty.
+  /// core::UsageError where it cannot become this run's: it is there, and not empty.
+  static void check_free(const std::filesystem::path& path, const Config& config);
+  /// A new run. core::UsageError as check_free(), and where the folder cannot be written.
   static RunFolder create(const std::filesystem::path& path, const Config& config);
   /// One that is there. core::UsageError where it is no run, or its configuration is damaged.
   static RunFolder open(const std::filesystem::path& path);
@@ -31,8 +34,8 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   const Config& config() const { return config_; }
 
-  /// Another number of learners goes on with it.
-  void change_learners(int learners);
+  /// What goes on with it: another number of learners, or data that lies elsewhere now.
+  void change(const Config& config);
 
   bool is_complete() const;
   /// core::UsageError where it is damaged.
@@ -64,6 +67,8 @@ class RunFolder {
   void clear_unfinished_checkpoint();
   /// Gives the checkpoint its name, and removes all but the last two.
   void finish_checkpoint(std::int64_t step);
+  /// Removes them all: of a run that is complete, and has no use for them.
+  void forget_checkpoints();
 
  private:
   RunFolder(std::filesystem::path path, Config config);

@@ -65,8 +65,19 @@ std::unique_ptr<Task> make_task(const Config& config, const Place& place) {
   return tasks::make(config.task, options);
 }
 
+/// Nothing where the caller has it already, or the process is not the one that writes the run.
+std::optional<RunLock> lock_run(const std::filesystem::path& run, const Place& place,
+                                const Processes& processes) {
+  if (place.lock != nullptr || !processes.first()) return std::nullopt;
+  std::optional<RunLock> lock = RunLock::take(run);
+  if (lock) return lock;
+  throw core::UsageError(core::concat("[train] another process is at work on ", run.string(),
+                                      ", running or stopped: wait for it or end it"));
+}
+
 /// What a process has made ready on its own.
 struct Prepared {
+  std::optional<RunLock> lock;
   Config config;
   std::unique_ptr<Task> task;
   std::optional<RunFolder> folder;  ///< of a run to go on with
@@ -78,7 +89,9 @@ Prepared prepare(const Request& request, const Place& place, const Processes& pr
   check_device(place, processes);
   if (place.resume) {
     ready.folder = RunFolder::open(*place.resume);
+    if (!ready.folder->is_complete()) ready.lock = lock_run(*place.resume, place, processes);
     ready.config = ready.folder->config();
+    if (!place.data.empty()) ready.config.data = std::filesystem::absolute(place.data);
     if (place.learners) change_learners(ready.config, *place.learners);
     ready.checkpoint = ready.folder->last_checkpoint();
     check_division(ready.config, processes);
@@ -114,10 +127,12 @@ std::string shared_settings(const Prepared& ready, const Place& place) {
 RunFolder open_folder(Prepared& ready, const Place& place, Processes& processes) {
   comm::together(processes.between(), [&] {
     if (!processes.first()) return;
-    if (!ready.folder) ready.folder = RunFolder::create(place.out, ready.config);
-    if (ready.folder->config().learners != ready.config.learners) {
-      ready.folder->change_learners(ready.config.learners);
+    if (!ready.folder) {
+      RunFolder::check_free(place.out, ready.config);  // before a lock is put there
+      ready.lock = lock_run(place.out, place, processes);
+      ready.folder = RunFolder::create(place.out, ready.config);
     }
+    ready.folder->change(ready.config);
     ready.folder->forget_lines_after(ready.checkpoint ? ready.checkpoint->step : 0);
   });
   comm::together(processes.between(), [&] {

@@ -10,6 +10,7 @@
 #include "train/config.h"
 #include "train/learner.h"
 #include "train/processes.h"
+#include "train/run_lock.h"
 
 namespace train {
 
@@ -22,6 +23,8 @@ struct Place {
   std::optional<int> threads;                    ///< learners that a process has compute at once
   scalecom::core::Device device = {};            ///< where they do
   std::optional<int> learners = {};  ///< that go on with a run; nothing for as many as it had
+  std::filesystem::path data = {};   ///< of a run to go on with, where it lies elsewhere now
+  const RunLock* lock = nullptr;     ///< of the run's folder, where the caller has it
 };
 
 struct Ending {
@@ -33,6 +36,7 @@ struct Ending {
 
 /// Trains, with the learners divided over the processes, each of which calls it with the same
 /// arguments. A run that is complete is left as it is. `request` is not looked at when resuming.
+/// core::UsageError where a process that is not among these is at work on the run.
 ///
 /// Where any process fails, all of them throw the same, except for core::PeerError: then processes
 /// are lost, and the caller ends the job. Setting `stop` in any process ends the run after the step

@@ -12,4 +12,11 @@ void write_text(const std::filesystem::path& path, std::string_view text) {
   file.commit();
 }
 
+std::string read_text(const std::filesystem::path& path) {
+  const File file = File::open(path);
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 }  // namespace scalecom::state

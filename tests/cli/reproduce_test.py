@@ -43,7 +43,10 @@ def test_a_recipe_is_a_run_and_options_overrule_it(folder):
     config = json.loads((folder / "a" / "config.json").read_text())
     assert (config["learners"], config["batch"], config["seed"], config["steps"]) == (3, 8, 7, 5)
     assert config["learning_rate"] == 0.03 and config["learning_rate_warmup"] == 0.3
-    assert config["masked_momentum"] is True and config["recipe"] == "mine@1"
+    # Five steps are no run of the recipe.
+    assert config["masked_momentum"] is True and "recipe" not in config
+    expect_ok(run("train", "--recipe", recipe, "--seed", 8, "--learners", 3, "--out", folder / "whole"))
+    assert json.loads((folder / "whole" / "config.json").read_text())["recipe"] == "mine@1"
     expect_ok(run("train", "--recipe", recipe, "--steps", 5, "--learners", 2, "--method", "dense", "--seed",
                   3, "--momentum", "plain", "--lr", 0.5, "--weight-decay", 0.01,
                   "--out", folder / "b"))
@@ -119,12 +122,97 @@ def test_complete_runs_are_skipped_and_others_taken_up(folder):
     expect_refused(reproduce(folder, recipe), "long@1", "long@2")
 
 
+def test_a_recipe_that_was_changed_under_its_version_is_another(folder):
+    recipe = write_recipe(folder, "mine", learning_rate=0.01, seeds=[1])
+    expect_ok(reproduce(folder, recipe))
+    write_recipe(folder, "mine", learning_rate=0.02, seeds=[1])
+    expect_refused(reproduce(folder, recipe), "mine/seed-1", "learning_rate 0.01", "mine@1")
+    # How often it is run is no matter of its runs.
+    write_recipe(folder, "mine", learning_rate=0.01, seeds=[1, 2])
+    expect_ok(reproduce(folder, recipe))
+    assert len(table(folder)["mine"]["runs"]) == 2
+
+
 def test_a_row_that_fails_does_not_stop_the_others(folder):
     bad = write_recipe(folder, "bad", learning_rate=1e30, seeds=[1])
+    absent = write_recipe(folder, "absent", task="fsdd,size=small", seeds=[1, 2])
     good = write_recipe(folder, "good", seeds=[1])
-    done = reproduce(folder, bad, good)
-    assert done.returncode == 1 and "bad seed 1" in done.stderr and "diverged" in done.stderr, done.stderr
+    done = reproduce(folder, bad, absent, good)
+    assert done.returncode == 1, done.stderr
+    # The data is missing for both seeds, which is said once.
+    first, second = done.stderr.splitlines()
+    assert first.startswith("scalecom reproduce: bad seed 1") and "diverged" in first
+    assert second.startswith("scalecom reproduce: absent seed 1") and "free-spoken-digit" in second
     assert list(table(folder)) == ["good"]
+    done = reproduce(folder, absent, options=("--data", folder / "nowhere"))
+    assert done.returncode == 2 and "nowhere" in done.stderr, done.stderr
+
+
+def test_the_same_command_several_times_shares_the_runs(folder):
+    """And leaves them what one command alone makes of them."""
+    write_recipe(folder, "plain", epochs=15)
+    sparse = write_recipe(folder, "sparse", epochs=15, method="scalecom,rate=20", baseline="plain")
+    processes = [start("reproduce", sparse, "--out", folder / "out") for _ in range(3)]
+    said = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], said
+    expect_ok(run("reproduce", sparse, "--out", folder / "alone"))
+    for row in ("plain", "sparse"):
+        for seed in (1, 2):
+            expect_same_run(folder / "out" / row / f"seed-{seed}", folder / "alone" / row / f"seed-{seed}")
+    assert [len(row["runs"]) for row in table(folder).values()] == [2, 2]
+
+
+def test_a_run_is_made_by_one_process_at_a_time(folder):
+    recipe = write_recipe(folder, "long", epochs=2000, seeds=[1])
+    short = write_recipe(folder, "short", seeds=[1])
+    process = start("reproduce", recipe, "--out", folder / "out")
+    place = folder / "out" / "long" / "seed-1"
+    wait_for(lambda: checkpoints(place), "a checkpoint")
+    done = expect_ok(reproduce(folder, recipe, short))
+    assert "1 of the runs are being made by other processes" in done.stderr, done.stderr
+    assert list(table(folder)) == ["short"]
+    expect_refused(run("train", "--resume", place), "another process", str(place))
+    process.kill()
+    process.communicate()
+    # What a killed process had is free.
+    before = checkpoints(place)[-1]
+    process = start("train", "--resume", place)
+    wait_for(lambda: checkpoints(place)[-1] != before, "another checkpoint")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130, (process.returncode, errors)
+
+
+def test_complete_runs_keep_no_checkpoints(folder):
+    recipe = write_recipe(folder, "mine", seeds=[1])
+    expect_ok(reproduce(folder, recipe))
+    assert not checkpoints(folder / "out" / "mine" / "seed-1")
+    expect_ok(run("train", "--recipe", recipe, "--out", folder / "kept"))
+    assert checkpoints(folder / "kept")
+
+
+def test_similarity_is_measured_where_it_is_asked_for(folder):
+    recipe = write_recipe(folder, "mine", method="scalecom,rate=20", seeds=[1])
+    expect_ok(reproduce(folder, recipe, options=("--similarity-every", 10)))
+    assert (folder / "out" / "mine" / "seed-1" / "similarity.jsonl").read_text()
+
+
+def test_data_may_have_moved(folder):
+    write_fsdd(folder / "data", digits=(2, 6), takes=range(3, 9))
+    recipe = write_recipe(folder, "mine", task="fsdd,size=small", batch=4, seeds=[1], epochs=200)
+    process = start("reproduce", recipe, "--out", folder / "out", "--data", folder / "data")
+    place = folder / "out" / "mine" / "seed-1"
+    wait_for(lambda: checkpoints(place), "a checkpoint")
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    (folder / "data").rename(folder / "moved")
+    expect_refused(run("train", "--resume", place), str(folder / "data"), "missing")
+    before = checkpoints(place)[-1]
+    process = start("train", "--resume", place, "--data", folder / "moved")
+    wait_for(lambda: checkpoints(place)[-1] != before, "another checkpoint")
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    assert json.loads((place / "config.json").read_text())["data"] == str(folder / "moved")
 
 
 def test_the_rate_of_groups_is_that_between_them(folder):

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -164,6 +165,54 @@ def test_progress_on_a_terminal(folder):
         process.wait()
         os.close(ours)
     assert b"/100000" in shown
+
+
+def test_damaged_files_of_a_run_are_one_clear_line(folder):
+    expect_ok(run(*train(folder / "a", 70)))
+    for text in ("{}", "[]", '{"metric": 3}'):
+        (folder / "a" / "result.json").write_text(text)
+        expect_refused(run("train", "--resume", folder / "a"), "result.json", "damaged")
+        expect_refused(run("inspect", folder / "a"), "result.json", "damaged")
+    (folder / "a" / "result.json").unlink()
+    lines = (folder / "a" / "metrics.jsonl").read_text().splitlines()
+    (folder / "a" / "metrics.jsonl").write_text("\n".join([*lines[:-1], '{"step": 70}']) + "\n")
+    expect_refused(run("train", "--resume", folder / "a"), "metrics.jsonl", "step 70", status=1)
+
+
+def test_parts_of_two_checkpoints_are_not_taken_for_one(folder):
+    expect_ok(run(*train(folder / "a", 70)))
+    (folder / "a" / "result.json").unlink()
+    older, newer = checkpoints(folder / "a")
+    kept = (newer / "model.safetensors").read_bytes()
+    (newer / "model.safetensors").write_bytes((older / "model.safetensors").read_bytes())
+    expect_refused(run("train", "--resume", folder / "a"), str(newer), "not of one save", "model", "step 64")
+    (newer / "model.safetensors").write_bytes(kept)
+    shutil.rmtree(newer / "memories")
+    shutil.copytree(older / "memories", newer / "memories")
+    expect_refused(run("train", "--resume", folder / "a"), str(newer), "not of one save", "memories")
+    # As the message says.
+    shutil.rmtree(newer)
+    expect_ok(run("train", "--resume", folder / "a"))
+    expect_ok(run(*train(folder / "straight", 70)))
+    expect_same_run(folder / "a", folder / "straight")
+
+
+def test_a_disk_that_is_full_under_standard_output(folder):
+    for command in (("reproduce", "--list"), ("reproduce", "--list", "--json", "-"), train(folder / "a", 5)):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  env=environment())
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, (command, done)
+
+
+def test_a_checkpoint_that_cannot_be_seen_is_not_lost(folder):
+    expect_ok(run(*train(folder / "a", 70)))
+    (folder / "a" / "result.json").unlink()
+    before = (folder / "a" / "metrics.jsonl").read_bytes()
+    (folder / "a" / "checkpoints").rename(folder / "elsewhere")
+    (folder / "a" / "checkpoints").symlink_to("checkpoints")  # round and round
+    expect_refused(run("train", "--resume", folder / "a"), "checkpoints", status=1)
+    assert (folder / "a" / "metrics.jsonl").read_bytes() == before
 
 
 if __name__ == "__main__":

@@ -22,12 +22,16 @@ inline Plan small_plan(const train::Folder& folder) {
 /// As if the run had been trained.
 inline void pretend(const PlannedRun& run, double value) {
   auto folder = train::RunFolder::create(run.folder, run.config);
-  folder.write_result({{"metric", "test accuracy (%)"},
+  folder.write_result({{"method", run.config.method},
+                       {"learners", run.config.learners},
+                       {"metric", "test accuracy (%)"},
                        {"value", value},
+                       {"steps", run.config.steps},
                        {"seconds", 1.5},
                        {"bytes_per_rank_step", 1000},
                        {"max_rank_bytes", 2000},
                        {"effective_rate", 12.5},
+                       {"whole_run_rate", 12.5},
                        {"peak_bytes", 3'000'000}});
 }
 

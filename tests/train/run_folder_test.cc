@@ -1,6 +1,7 @@
 #include "train/run_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -127,6 +128,34 @@ TEST_F(RunFolderTest, KeepsTheLastTwoCheckpoints) {
   run.clear_unfinished_checkpoint();
   run.finish_checkpoint(15);
   EXPECT_EQ(run.checkpoints().size(), 2U);
+}
+
+// What cannot be seen for now is not lost: a run that began anew would overwrite it.
+TEST_F(RunFolderTest, WhatCannotBeReadIsNotTakenForMissing) {
+  const RunFolder run = RunFolder::create(path_, config());
+  fs::remove_all(path_ / "checkpoints");
+  EXPECT_TRUE(run.checkpoints().empty());
+  fs::create_symlink("checkpoints", path_ / "checkpoints");  // round and round
+  EXPECT_NE(message_of<scalecom::core::IoError>([&] { run.last_checkpoint(); }).find("checkpoints"),
+            std::string::npos);
+  EXPECT_TRUE(run.metrics().empty());
+  fs::create_symlink("metrics.jsonl", path_ / "metrics.jsonl");
+  EXPECT_THROW(run.metrics(), scalecom::core::IoError);
+}
+
+TEST_F(RunFolderTest, AResultIsWholeOrDamaged) {
+  RunFolder run = RunFolder::create(path_, config());
+  for (const char* text : {"", "{}", "[]", "3", R"({"metric": "accuracy", "value": 3})"}) {
+    std::ofstream(path_ / "result.json") << text;
+    EXPECT_NE(message_of<UsageError>([&] { run.result(); }).find("result.json"), std::string::npos)
+        << text;
+  }
+}
+
+TEST_F(RunFolderTest, APipeIsNoFileOfARun) {
+  const RunFolder run = RunFolder::create(path_, config());
+  ASSERT_EQ(::mkfifo((path_ / "result.json").c_str(), 0666), 0);
+  EXPECT_NE(message_of<UsageError>([&] { run.result(); }).find("plain file"), std::string::npos);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ const std::vector<std::pair<std::string, Take>>& keys() {
   static const std::vector<std::pair<std::string, Take>> all{
       {"version", [](Recipe& r, const ordered_json& v) { r.version = small_number(v); }},
       {"about", [](Recipe& r, const ordered_json& v) { v.get_to(r.about); }},
+      {"priority", [](Recipe& r, const ordered_json& v) { r.priority = small_number(v); }},
       {"task", [](Recipe& r, const ordered_json& v) { v.get_to(r.request.task); }},
       {"learners", [](Recipe& r, const ordered_json& v) { r.request.learners = small_number(v); }},
       {"method", [](Recipe& r, const ordered_json& v) { v.get_to(r.request.method); }},

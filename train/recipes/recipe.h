@@ -15,6 +15,7 @@ struct Recipe {
   std::string name;
   int version = 1;    ///< raised whenever the file changes what is computed
   std::string about;  ///< a line for people
+  int priority = 1;   ///< when it is run where all are: those of 1 come first
   Request request;    ///< without seed and data
   std::vector<std::int64_t> seeds;
   std::string baseline;  ///< the name of the recipe that it is compared with; may be empty

@@ -16,11 +16,12 @@ bool is_launched();
 
 /// MPI_Init with the thread level that this library needs, unless that was done; MPI_Finalize at
 /// the end of the session that began it. UsageError where this build has no MPI, or where MPI was
-/// begun with too low a level. After a PeerError MPI is not finalized, as that might never return;
-/// a process that ends like this takes the job with it.
+/// begun with too low a level. After a PeerError, or where not all ranks have come to the end
+/// before the deadline, MPI is not finalized, as that might never return; a process that ends like
+/// this takes the job with it.
 class Session {
  public:
-  Session();
+  explicit Session(std::chrono::milliseconds deadline = kDefaultDeadline);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -32,6 +33,9 @@ class Session {
   [[noreturn]] static void end_job(int status);
 
  private:
+  bool all_have_come() const;
+
+  std::chrono::milliseconds deadline_;
   bool ours_ = false;
 };
 

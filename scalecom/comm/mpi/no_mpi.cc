@@ -18,7 +18,7 @@ bool is_available() {
   return false;
 }
 
-Session::Session() {
+Session::Session(std::chrono::milliseconds deadline) : deadline_(deadline) {
   refuse();
 }
 Session::~Session() = default;

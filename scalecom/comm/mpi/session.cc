@@ -18,7 +18,7 @@ bool is_available() {
   return true;
 }
 
-Session::Session() {
+Session::Session(std::chrono::milliseconds deadline) : deadline_(deadline) {
   const std::lock_guard lock(mutex());
   int begun = 0;
   int ended = 0;
@@ -46,7 +46,25 @@ Session::Session() {
 
 Session::~Session() {
   const std::lock_guard lock(mutex());
-  if (ours_ && is_running() && !any_link_broken()) MPI_Finalize();
+  if (ours_ && is_running() && !any_link_broken() && all_have_come()) MPI_Finalize();
+}
+
+// MPI_Finalize waits for all ranks, and knows no deadline. The mutex is held.
+bool Session::all_have_come() const {
+  const auto late = Fabric::Clock::now() + deadline_;
+  MPI_Request arrival = MPI_REQUEST_NULL;
+  if (MPI_Ibarrier(MPI_COMM_WORLD, &arrival) != MPI_SUCCESS) return false;
+  Patience patience(0, 1);
+  for (int done = 0;;) {
+    if (MPI_Test(&arrival, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (done != 0) return true;
+    if (Fabric::Clock::now() > late) {
+      std::fprintf(stderr, "[mpi] not all ranks came to the end within the deadline of %g s\n",
+                   std::chrono::duration<double>(deadline_).count());
+      return false;
+    }
+    patience.pause();
+  }
 }
 
 int Session::rank() const {

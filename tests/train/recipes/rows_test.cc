@@ -127,9 +127,12 @@ TEST(RowsTest, DifferByTheirFilterAlone) {
   EXPECT_EQ(pairs, 7);
 }
 
+// As the paper's rows do; but speech with 4 learners, which dense learns nothing of in its first
+// 300 steps, is compressed when it has begun to.
 TEST(RowsTest, WarmUpForATenthAtMost) {
   for (const Row& row : compressing_rows()) {
-    EXPECT_LE(static_cast<double>(warmup_of(row.config.spec)), 0.101 * row.steps())
+    const double most = row.recipe.name == "fsdd-4x" ? 0.17 : 0.101;
+    EXPECT_LE(static_cast<double>(warmup_of(row.config.spec)), most * row.steps())
         << row.recipe.name;
   }
 }

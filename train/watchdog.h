@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-namespace cli {
+namespace train {
 
 /// For calls that cannot be given a deadline, such as MPI's own beginning: unless it is gone in
 /// time, the program says `message` and ends with status 1.
@@ -24,4 +24,4 @@ class Watchdog {
   std::thread thread_;
 };
 
-}  // namespace cli
+}  // namespace train

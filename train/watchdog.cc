@@ -1,11 +1,9 @@
-#include "cli/watchdog.h"
+#include "train/watchdog.h"
 
 #include <cstdio>
 #include <cstdlib>
 
-#include "cli/commands.h"
-
-namespace cli {
+namespace train {
 
 Watchdog::Watchdog(std::chrono::milliseconds deadline, const std::string& message)
     : thread_([this, deadline, message] {
@@ -13,7 +11,7 @@ Watchdog::Watchdog(std::chrono::milliseconds deadline, const std::string& messag
         if (over_.wait_for(lock, deadline, [this] { return is_over_; })) return;
         std::fprintf(stderr, "%s\n", message.c_str());
         std::fflush(nullptr);
-        std::_Exit(kFailure);
+        std::_Exit(1);
       }) {}
 
 Watchdog::~Watchdog() {
@@ -25,4 +23,4 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-}  // namespace cli
+}  // namespace train
