@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <string_view>
-#include <system_error>
 #include <unordered_set>
 #include <utility>
 
@@ -46,6 +45,10 @@ void check(const Slice& slice, std::int64_t expected_offset) {
   }
 }
 
+std::string part_key(const PartKey& part) {
+  return concat(part.name, "[", part.first, ":", part.end, "]");
+}
+
 }  // namespace
 
 std::int64_t Tensor::elements() const {
@@ -72,7 +75,7 @@ bool Slice::whole() const {
 }
 
 std::string Slice::key() const {
-  return whole() ? name : concat(name, "[", first, ":", first + length, "]");
+  return whole() ? name : part_key({name, first, first + length});
 }
 
 std::optional<PartKey> parse_part_key(const std::string& key) {
@@ -83,8 +86,10 @@ std::optional<PartKey> parse_part_key(const std::string& key) {
     return std::nullopt;
   }
   PartKey part{key.substr(0, bracket)};
-  const auto result = std::from_chars(key.data() + bracket + 1, key.data() + colon, part.first);
-  if (result.ec != std::errc{} || result.ptr != key.data() + colon) return std::nullopt;
+  std::from_chars(key.data() + bracket + 1, key.data() + colon, part.first);
+  std::from_chars(key.data() + colon + 1, key.data() + key.size() - 1, part.end);
+  // Whatever was not a number, or not written as key() does, comes out otherwise.
+  if (part.first < 0 || part.end < part.first || part_key(part) != key) return std::nullopt;
   return part;
 }
 

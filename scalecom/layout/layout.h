@@ -44,8 +44,9 @@ struct Slice {
 struct PartKey {
   std::string name;
   std::int64_t first = 0;
+  std::int64_t end = 0;  ///< not before `first`
 };
-/// Nothing for the name of a whole tensor.
+/// Nothing for what key() makes of no part, such as the name of a whole tensor.
 std::optional<PartKey> parse_part_key(const std::string& key);
 
 /// The slices of one bucket: which tensors lie in it, in order and without gaps, and at what rate

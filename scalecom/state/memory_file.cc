@@ -6,8 +6,9 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "scalecom/layout/layout.h"
+#include "scalecom/methods/method.h"
 #include "scalecom/state/checksum.h"
+#include "scalecom/state/divided_tensors.h"
 #include "scalecom/state/memory_set.h"
 #include "scalecom/state/safetensors.h"
 
@@ -113,31 +114,6 @@ class Division {
   std::vector<double> total_;
 };
 
-// The whole tensors, of parts that follow one another.
-std::map<std::string, core::AlignedArray<float>> join(
-    std::map<std::string, core::AlignedArray<float>> parts) {
-  std::map<std::string, core::AlignedArray<float>> joined;
-  std::map<std::string, std::map<std::int64_t, core::AlignedArray<float>*>> divided;
-  for (auto& [key, data] : parts) {
-    if (const auto part = layout::parse_part_key(key)) {
-      divided[part->name].emplace(part->first, &data);
-    } else {
-      joined.emplace(key, std::move(data));
-    }
-  }
-  for (const auto& [name, by_first] : divided) {
-    std::int64_t elements = 0;
-    for (const auto& [first, data] : by_first) elements += data->size();
-    core::AlignedArray<float> whole(elements);
-    for (const auto& [first, data] : by_first) {
-      std::copy(data->begin(), data->end(), whole.begin() + first);
-    }
-    // A whole beside parts is what a member that has none of them had once loaded.
-    joined.insert_or_assign(name, std::move(whole));
-  }
-  return joined;
-}
-
 }  // namespace
 
 void write_file(const std::filesystem::path& folder, int rank, int world,
@@ -174,7 +150,9 @@ void save(const std::filesystem::path& folder, int rank, int world, const Memori
 Loaded load(const std::filesystem::path& folder, int number, int learners) {
   check_rank(number, learners);
   const CheckedSet set = check_set(folder);
-  if (set.elements.size() > 1) set.check_parts(folder);
+  // Where a learner is one rank, every name is that of a whole tensor.
+  DividedTensors divided;
+  if (set.elements.size() > 1) divided = divided_tensors(folder, set.elements);
   Loaded loaded{set.first.method, set.first.step, {}};
   for (std::size_t member = 0; member < set.elements.size(); ++member) {
     const std::vector<Part> parts = parts_of(folder, set, member, number, learners);
@@ -184,7 +162,7 @@ Loaded load(const std::filesystem::path& folder, int number, int learners) {
       loaded.memories.emplace(name, std::move(data));
     }
   }
-  if (set.elements.size() > 1) loaded.memories = join(std::move(loaded.memories));
+  join(divided, loaded.memories);
   return loaded;
 }
 

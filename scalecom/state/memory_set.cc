@@ -13,7 +13,9 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
-#include "scalecom/layout/layout.h"
+#include "scalecom/methods/method.h"
+#include "scalecom/state/divided_tensors.h"
+#include "scalecom/state/file.h"
 
 namespace scalecom::state {
 namespace {
@@ -389,24 +391,7 @@ MemoryFile CheckedSet::open(const std::filesystem::path& folder, int learner,
 }
 
 void CheckedSet::check_parts(const std::filesystem::path& folder) const {
-  std::map<std::string, std::map<std::int64_t, std::int64_t>> divided;  // lengths by first element
-  for (const auto& of_member : elements) {
-    for (const auto& [key, count] : of_member) {
-      if (const auto part = layout::parse_part_key(key)) {
-        divided[part->name].emplace(part->first, count);
-      }
-    }
-  }
-  for (const auto& [tensor, by_first] : divided) {
-    std::int64_t end = 0;
-    for (const auto& [first, count] : by_first) {
-      if (first != end) {
-        throw UsageError(concat("[state] folder '", folder.string(), "' has no memory of elements ",
-                                end, " to ", first, " of tensor '", tensor, "'"));
-      }
-      end += count;
-    }
-  }
+  divided_tensors(folder, elements);
 }
 
 Saved describe(const std::filesystem::path& folder) {

@@ -78,7 +78,8 @@ struct CheckedSet {
   int learners() const { return static_cast<int>(ranks.size()); }
   /// A file of the set, checked once more: it may have been replaced meanwhile.
   MemoryFile open(const std::filesystem::path& folder, int learner, std::size_t member) const;
-  /// core::UsageError where a tensor that is divided among members lacks a part.
+  /// core::UsageError where the parts of a tensor that is divided among members do not fit
+  /// together.
   void check_parts(const std::filesystem::path& folder) const;
 };
 

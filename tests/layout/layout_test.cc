@@ -98,7 +98,10 @@ TEST(Layout, KeysOfPartsAreTakenApart) {
   ASSERT_TRUE(part);
   EXPECT_EQ(part->name, "a[1:2]");
   EXPECT_EQ(part->first, 4);
-  for (const char* whole : {"", "a", "a]", "a[]", "a[:]", "a[1]", "a[x:2]", "a[1:2", "a:1[2]"}) {
+  EXPECT_EQ(part->end, 6);
+  for (const char* whole :
+       {"", "a", "a]", "a[]", "a[:]", "a[1]", "a[x:2]", "a[1:2", "a:1[2]", "a[1:]", "a[1:x]",
+        "a[-2:2]", "a[3:2]", "a[01:2]", "a[1:+2]", "a[1:9223372036854775808]"}) {
     EXPECT_FALSE(parse_part_key(whole)) << whole;
   }
 }

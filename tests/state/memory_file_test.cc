@@ -392,6 +392,44 @@ TEST(MemoryFile, RanksAndStepsThatCannotBe) {
   for (const auto& [rank, world] : {std::pair(-1, 2), std::pair(2, 2), std::pair(0, 0)}) {
     EXPECT_THROW(save_arrays(folder.path(), rank, world, {}), core::UsageError);
     EXPECT_TRUE(has(load_refusal(folder.path(), rank, world), "counted from 0"));
+// Rank `rank` of a group of two that shares one memory.
+void save_member(const std::filesystem::path& folder, int rank, const Arrays& arrays) {
+  Memories memories{"scalecom", 1, {}, "", {0, 1}};
+  for (const auto& [name, data] : arrays) memories.named.push_back({name, data});
+  save(folder, rank, 2, memories);
+}
+
+std::string refusal_of_members(const Arrays& one, const Arrays& other) {
+  const TemporaryFolder folder;
+  save_member(folder.path(), 0, one);
+  save_member(folder.path(), 1, other);
+  return load_refusal(folder.path());
+}
+
+TEST(MemoryFile, PartsOfAGroupAreJoined) {
+  const TemporaryFolder folder;
+  // A part without elements, one that both have, and a whole that is older than the parts.
+  save_member(folder.path(), 0, {{"fc[0:0]", {}}, {"fc[2:3]", {7}}, {"b[0:1]", {8}}, {"w", {9}}});
+  save_member(folder.path(), 1, {{"fc[0:2]", {5, 6}}, {"fc[2:3]", {7}}, {"b", {1, 2}}});
+  const Loaded loaded = load(folder.path(), 0, 1);
+  expect_same_bits(loaded, {{"fc", {5, 6, 7}}, {"b", {8}}, {"w", {9}}});
+}
+
+TEST(MemoryFile, PartsThatDoNotFitTogetherAreRefused) {
+  const auto some = [](std::size_t count) { return std::vector<float>(count, 1.0F); };
+  EXPECT_TRUE(has(refusal_of_members({{"fc[0:200]", some(200)}, {"fc[200:300]", some(100)}},
+                                     {{"fc[0:100]", some(100)}}),
+                  "elements 0 to 100 of tensor 'fc' twice"));
+  EXPECT_TRUE(has(refusal_of_members({{"fc[0:200]", some(200)}}, {{"fc[100:300]", some(200)}}),
+                  "elements 100 to 200 of tensor 'fc' twice"));
+  EXPECT_TRUE(has(refusal_of_members({{"fc[0:200]", some(200)}}, {{"fc[250:300]", some(50)}}),
+                  "no memory of elements 200 to 250 of tensor 'fc'"));
+  EXPECT_TRUE(has(refusal_of_members({{"fc[0:200]", some(100)}}, {{"fc[200:300]", some(100)}}),
+                  "100 elements in 'fc[0:200]'"));
+  EXPECT_TRUE(has(refusal_of_members({{"fc[0:9223372036854775807]", some(1)}}, {}),
+                  "1 elements in 'fc[0:9223372036854775807]'"));
+}
+
   }
   EXPECT_THROW(save_arrays(folder.path(), 0, 1, {}, -1), core::UsageError);
   Memories twice{"m", 0, {{"a", {}}, {"a", {}}}, ""};
