@@ -4,17 +4,24 @@
 
 #include "fuzz/input.h"
 
-#if defined(__has_feature)
+// Clang says it one way and GCC the other.
+#if defined(__SANITIZE_ADDRESS__)
+#define SCALECOM_FUZZ_WATCHES_ALLOCATION
+#elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define SCALECOM_FUZZ_WATCHES_ALLOCATION
 #endif
 #endif
 #ifdef SCALECOM_FUZZ_WATCHES_ALLOCATION
-#include <sanitizer/allocator_interface.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+
+// As in <sanitizer/allocator_interface.h>, which comes with clang; GCC's library has them too.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_allocation)(const volatile void*,
+                                                                               std::size_t),
+                                                         void (*on_release)(const volatile void*));
+extern "C" std::size_t __sanitizer_get_allocated_size(const volatile void* block);
 #endif
 
 namespace fuzz {
@@ -44,7 +51,7 @@ void on_allocation(const volatile void* /*block*/, std::size_t bytes) {
 
 void on_release(const volatile void* block) {
   if (block == nullptr) return;
-  const auto bytes = __sanitizer_get_allocated_size(const_cast<const void*>(block));
+  const auto bytes = __sanitizer_get_allocated_size(block);
   live.fetch_sub(static_cast<long>(bytes));
 }
 
