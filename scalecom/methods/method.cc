@@ -215,7 +215,10 @@ void Method::replayed(std::int64_t steps) {
 }
 
 void Method::restore(std::int64_t steps, Memories memories) {
-  if (steps < 0) throw core::UsageError(core::concat("[restore] step ", steps, " is negative"));
+  if (steps < 0 || steps > kMostSteps) {
+    throw core::UsageError(
+        core::concat("[restore] step ", steps, "; steps are from 0 to ", kMostSteps));
+  }
   replace_memories(std::move(memories));
   count_ = {steps, false, {}};
   loss_scale_ = {};

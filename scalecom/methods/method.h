@@ -27,6 +27,10 @@ struct NamedMemory {
 };
 using Memories = std::map<std::string, core::AlignedArray<float>>;
 
+/// The most steps that a method is restored to: whoever counts on, or multiplies a step by a number
+/// of ranks, is far from the end of 64 bits, and Python and JSON have the number exactly.
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
+
 /// What a rank sent and received where ranks are divided into groups, by level.
 struct LevelTraffic {
   comm::Counters inside;

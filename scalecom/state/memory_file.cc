@@ -119,8 +119,9 @@ class Division {
 void write_file(const std::filesystem::path& folder, int rank, int world,
                 const Memories& memories) {
   check_rank(rank, world);
-  if (memories.step < 0) {
-    throw UsageError(concat("[state] step ", memories.step, "; steps are 0 or more"));
+  if (memories.step < 0 || memories.step > methods::kMostSteps) {
+    throw UsageError(
+        concat("[state] step ", memories.step, "; steps are from 0 to ", methods::kMostSteps));
   }
   if (memories.number < 0 || memories.number > kMostSaves) {
     throw UsageError(

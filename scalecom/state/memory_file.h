@@ -26,7 +26,7 @@ struct Memories {
   };
 
   std::string method;     ///< as its owner writes it; the ranks' files have to agree on it
-  std::int64_t step = 0;  ///< 0 or more; the ranks' files have to agree on it
+  std::int64_t step = 0;  ///< to methods::kMostSteps; the ranks' files have to agree on it
   std::vector<Named> named;
   /// Anything that the ranks of one save share and other saves do not, such as a run's seed and
   /// start: with it, not even two saves of the same step can be taken for one.

@@ -61,7 +61,7 @@ Label read_label(const SafetensorsReader& reader) {
   constexpr std::int64_t kMostRanks = std::numeric_limits<int>::max();
   Label label;
   label.method = field(reader, "method");
-  label.step = number_field(reader, "step", std::numeric_limits<std::int64_t>::max());
+  label.step = number_field(reader, "step", methods::kMostSteps);
   label.tag = field(reader, "tag");
   label.world = static_cast<int>(number_field(reader, "world", kMostRanks));
   label.rank = static_cast<int>(number_field(reader, "rank", kMostRanks));

@@ -274,3 +274,7 @@ TEST(Method, RestoreRefusesWhatIsNotItsOwn) {
 
 }  // namespace
 }  // namespace scalecom::methods
+  EXPECT_THROW(dense->restore(kMostSteps + 1, {}), core::UsageError);
+  EXPECT_THROW(make("dense,groups=2")->restore(kMostSteps + 1, {}), core::UsageError);
+  dense->restore(kMostSteps, {});
+  EXPECT_EQ(dense->steps(), kMostSteps);

@@ -8,12 +8,15 @@
 #include <cmath>
 #include <csignal>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "scalecom/core/error.h"
+#include "scalecom/methods/method.h"
+#include "scalecom/state/memory_set.h"
 #include "scalecom/state/safetensors.h"
 #include "tests/state/temporary_folder.h"
 
@@ -387,11 +390,6 @@ TEST(MemoryFile, ForeignAndRenamedFilesAreRefused) {
   EXPECT_TRUE(has(load_refusal(folder.path()), "is not a plain file"));
 }
 
-TEST(MemoryFile, RanksAndStepsThatCannotBe) {
-  const TemporaryFolder folder;
-  for (const auto& [rank, world] : {std::pair(-1, 2), std::pair(2, 2), std::pair(0, 0)}) {
-    EXPECT_THROW(save_arrays(folder.path(), rank, world, {}), core::UsageError);
-    EXPECT_TRUE(has(load_refusal(folder.path(), rank, world), "counted from 0"));
 // Rank `rank` of a group of two that shares one memory.
 void save_member(const std::filesystem::path& folder, int rank, const Arrays& arrays) {
   Memories memories{"scalecom", 1, {}, "", {0, 1}};
@@ -430,11 +428,30 @@ TEST(MemoryFile, PartsThatDoNotFitTogetherAreRefused) {
                   "1 elements in 'fc[0:9223372036854775807]'"));
 }
 
+TEST(MemoryFile, RanksAndStepsThatCannotBe) {
+  const TemporaryFolder folder;
+  for (const auto& [rank, world] : {std::pair(-1, 2), std::pair(2, 2), std::pair(0, 0)}) {
+    EXPECT_THROW(save_arrays(folder.path(), rank, world, {}), core::UsageError);
+    EXPECT_TRUE(has(load_refusal(folder.path(), rank, world), "counted from 0"));
   }
   EXPECT_THROW(save_arrays(folder.path(), 0, 1, {}, -1), core::UsageError);
+  EXPECT_THROW(save_arrays(folder.path(), 0, 1, {}, methods::kMostSteps + 1), core::UsageError);
   Memories twice{"m", 0, {{"a", {}}, {"a", {}}}, ""};
   EXPECT_THROW(save(folder.path(), 0, 1, twice), core::UsageError);
   EXPECT_EQ(files_in(folder.path()), 0U);
+}
+
+// A method that is restored counts on from there.
+TEST(MemoryFile, AStepThatCannotBeCountedOnIsRefused) {
+  const TemporaryFolder folder;
+  const auto load_step = [&](std::int64_t step) {
+    write_safetensors(folder / "rank-00000-of-00001.safetensors", {},
+                      to_metadata({"m", step, "", 1, 0, {0, 1}}, {}, {}));
+    return load_refusal(folder.path());
+  };
+  EXPECT_EQ(load_step(methods::kMostSteps), "");
+  EXPECT_TRUE(has(load_step(methods::kMostSteps + 1), "its step is '9007199254740993'"));
+  EXPECT_TRUE(has(load_step(std::numeric_limits<std::int64_t>::max()), "is damaged: its step"));
 }
 
 TEST(MemoryFile, AFolderThatCannotBeWritten) {
