@@ -45,7 +45,9 @@ Outcome run(const std::function<void()>& body) {
 }
 
 void raise(const Outcome& outcome) {
-  const std::string message(outcome.message.data());
+  // It may be a peer's, which need not be one of ours: neither a text that ends nor a known kind.
+  const std::string message(outcome.message.data(),
+                            strnlen(outcome.message.data(), outcome.message.size()));
   switch (outcome.kind) {
     case Outcome::kWell:
       return;
@@ -58,8 +60,9 @@ void raise(const Outcome& outcome) {
     case Outcome::kDevice:
       throw core::DeviceError(message);
     case Outcome::kOther:
-      throw core::Error(message);
+      break;
   }
+  throw core::Error(message);
 }
 
 }  // namespace

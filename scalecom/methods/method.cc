@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 #include "scalecom/comm/together.h"
 #include "scalecom/core/cuda/runtime.h"
@@ -69,7 +70,10 @@ std::string differences(const std::vector<std::array<std::uint64_t, 3>>& digests
         digests.begin() + static_cast<std::ptrdiff_t>(r)) {
       continue;
     }
-    lines.push_back(core::concat("rank ", r, " has ", statements[r].data()));
+    // A peer's text need not end.
+    const std::string_view text(statements[r].data(),
+                                strnlen(statements[r].data(), statements[r].size()));
+    lines.push_back(core::concat("rank ", r, " has ", text));
   }
   return core::join(lines, "; ");
 }

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <cstdint>
+#include <string>
 
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/core/error.h"
@@ -41,6 +44,42 @@ TEST(TogetherTest, EveryRankThrowsTheErrorOfTheLowestByItsType) {
   EXPECT_EQ((ranks_that_catch<core::IoError, core::IoError>(0)), 4);
   EXPECT_EQ((ranks_that_catch<core::CheckError, core::CheckError>(3)), 4);
   EXPECT_EQ((ranks_that_catch<std::runtime_error, core::Error>(1)), 4);
+}
+
+// What another program, or a damaged one, may send in the place of an outcome.
+struct MadeUp {
+  std::int32_t kind;
+  std::array<char, 1020> message;
+};
+
+std::string what_a_made_up_outcome_throws(const MadeUp& made_up) {
+  std::string what;
+  inproc::run(2, [&](Communicator& c) {
+    if (c.rank() == 1) {
+      gather(c, made_up);
+      return;
+    }
+    try {
+      together(c, [] {});
+    } catch (const core::Error& error) {
+      what = error.what();
+    }
+  });
+  return what;
+}
+
+TEST(TogetherTest, APeersMessageNeedNotEnd) {
+  for (const std::int32_t kind : {1, 5}) {
+    MadeUp endless{kind, {}};
+    endless.message.fill('x');
+    EXPECT_EQ(what_a_made_up_outcome_throws(endless), std::string(1020, 'x'));
+  }
+}
+
+TEST(TogetherTest, AnUnknownOutcomeIsNoSuccess) {
+  for (const std::int32_t kind : {-1, 6, 1 << 30}) {
+    EXPECT_EQ(what_a_made_up_outcome_throws({kind, {"odd"}}), "odd") << kind;
+  }
 }
 
 TEST(TogetherTest, LongMessagesAreCutNotRefused) {

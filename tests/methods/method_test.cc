@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "tests/methods/ranks.h"
 
@@ -256,13 +259,39 @@ TEST(Method, OnAWorkerStreamBucketsKeepTheirOrder) {
   }
 }
 
+// Rank 1 is of another program: its digest is of nothing, and its statement does not end.
+TEST(Method, AStatementOfAPeerNeedNotEnd) {
+  World world(2, "dense");
+  world.run([&](int rank) {
+    if (rank == 1) {
+      comm::gather(world.end(rank), std::array<std::uint64_t, 3>{});
+      std::array<char, 512> endless{};
+      endless.fill('x');
+      comm::gather(world.end(rank), endless);
+      return;
+    }
+    std::vector<float> gradient(10, 1.0F);
+    try {
+      world.reduce_at(rank, core::Buffer::of(gradient.data(), 10), layout_of({{10, 1}}));
+      ADD_FAILURE();
+    } catch (const core::UsageError& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find("rank 1 has " + std::string(512, 'x') + ";"), std::string::npos) << what;
+    }
+  });
+}
+
 TEST(Method, RestoreRefusesWhatIsNotItsOwn) {
   const auto dense = make("dense");
   Memories memories;
   memories.emplace("x", core::AlignedArray<float>(4));
   EXPECT_THROW(dense->restore(3, std::move(memories)), core::UsageError);
   EXPECT_THROW(dense->restore(-1, {}), core::UsageError);
+  EXPECT_THROW(dense->restore(kMostSteps + 1, {}), core::UsageError);
+  EXPECT_THROW(make("dense,groups=2")->restore(kMostSteps + 1, {}), core::UsageError);
   EXPECT_EQ(dense->steps(), 0);
+  dense->restore(kMostSteps, {});
+  EXPECT_EQ(dense->steps(), kMostSteps);
 
   World world(1, "scalecom,rate=10");
   Memories wrong;
@@ -274,7 +303,3 @@ TEST(Method, RestoreRefusesWhatIsNotItsOwn) {
 
 }  // namespace
 }  // namespace scalecom::methods
-  EXPECT_THROW(dense->restore(kMostSteps + 1, {}), core::UsageError);
-  EXPECT_THROW(make("dense,groups=2")->restore(kMostSteps + 1, {}), core::UsageError);
-  dense->restore(kMostSteps, {});
-  EXPECT_EQ(dense->steps(), kMostSteps);
