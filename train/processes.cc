@@ -17,8 +17,16 @@ namespace {
 namespace comm = scalecom::comm;
 namespace core = scalecom::core;
 
+// Far more than the options of any run.
+constexpr std::int64_t kLongestText = std::int64_t{64} << 20;
+
 std::vector<std::string> gather_texts(comm::Communicator& communicator, const std::string& mine) {
   const auto sizes = comm::gather(communicator, static_cast<std::int64_t>(mine.size()));
+  for (std::size_t process = 0; process < sizes.size(); ++process) {
+    if (sizes[process] >= 0 && sizes[process] <= kLongestText) continue;
+    throw core::PeerError(core::concat("[train] process ", process, " announced a text of ",
+                                       sizes[process], " bytes; ", kLongestText, " are the most"));
+  }
   std::string all(static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), 0LL)), ' ');
   communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                           sizes);

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <limits>
 
+#include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "tests/methods/shapes.h"
 
@@ -135,6 +138,38 @@ TEST(AdaComp, CountersEqualTheSumOfWhatWasPacked) {
       }
     }
   }
+}
+
+// No room is made for what no message of this layout can have.
+TEST(AdaComp, AnAnnouncementThatCannotBeIsAPeerError) {
+  const layout::Layout layout = layout_for("adacomp", small_model());
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t bytes : {kMost, kMost / 2, std::int64_t{1} << 40, std::int64_t{-1},
+                                   std::int64_t{0}, 2 * layout.elements() + 1000}) {
+    World world(2, "adacomp");
+    std::mt19937 random(3);
+    Gradients gradients = testing::normal(2, layout.elements(), random);
+    world.reduce(gradients, layout);  // in which the ranks agree on what they do
+    world.run([&](int rank) {
+      if (rank == 1) {
+        comm::gather<std::array<std::int64_t, 2>>(world.end(rank), {bytes, 1});
+        return;
+      }
+      EXPECT_THROW(
+          world.reduce_at(rank, core::Buffer::of(gradients[0].data(), layout.elements()), layout),
+          core::PeerError)
+          << bytes;
+    });
+  }
+}
+
+// A gradient of which every element is sent: the longest message there is.
+TEST(AdaComp, TheLongestMessageArrives) {
+  const layout::Layout layout = layout_for("adacomp", small_model());
+  World world(2, "adacomp");
+  Gradients gradients(2, std::vector<float>(static_cast<std::size_t>(layout.elements()), 1.0F));
+  world.reduce(gradients, layout);
+  EXPECT_EQ(gradients[0], std::vector<float>(gradients[0].size(), 1.0F));
 }
 
 TEST(AdaComp, RefusesWhatItCannotDo) {

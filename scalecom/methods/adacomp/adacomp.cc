@@ -32,6 +32,18 @@ struct Announcement {
   std::int64_t finite = 1;
 };
 
+// Before room is made for what was announced.
+void check(std::span<const Announcement> announced, const Bucket& bucket) {
+  const std::int64_t least = bucket.least_bytes();
+  const std::int64_t most = bucket.most_bytes();
+  for (std::size_t rank = 0; rank < announced.size(); ++rank) {
+    const std::int64_t bytes = announced[rank].bytes;
+    if (bytes >= least && bytes <= most) continue;
+    throw core::PeerError(core::concat("[adacomp] rank ", rank, " announced a message of ", bytes,
+                                       " bytes; this layout's have ", least, " to ", most));
+  }
+}
+
 class AdaComp final : public Method {
  public:
   explicit AdaComp(const core::OptionString& options) { options_.table().read(options.settings); }
@@ -111,6 +123,7 @@ bool AdaComp::exchange(Bucket& bucket, const core::Buffer& grad, comm::Communica
   const std::vector<std::byte> mine = bucket.message();
   const auto announced = comm::gather<Announcement>(
       communicator, {static_cast<std::int64_t>(mine.size()), finite ? 1 : 0});
+  check(announced, bucket);
   bucket.message_bytes.clear();
   std::int64_t total = 0;
   bool all_finite = true;

@@ -49,6 +49,14 @@ std::int64_t Bucket::least_bytes() const {
   return bytes;
 }
 
+std::int64_t Bucket::most_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Part& part : parts_) {
+    bytes += static_cast<std::int64_t>(kHead) + part.bins.length * wire::word_bytes(part.bins.bin);
+  }
+  return bytes;
+}
+
 bool Bucket::select(const core::Buffer& grad) {
   bool finite = true;
   for (Part& part : parts_) {

@@ -33,6 +33,8 @@ class Bucket {
   const DenseSlices& dense() const { return dense_; }
   /// A message in which no bin sends anything: what a step costs at least.
   std::int64_t least_bytes() const;
+  /// One in which every element is sent.
+  std::int64_t most_bytes() const;
 
   /// Chooses what this rank sends and takes it out of the memories. Returns whether all was finite.
   bool select(const core::Buffer& grad);
