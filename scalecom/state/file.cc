@@ -10,6 +10,8 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "scalecom/core/error.h"
@@ -32,11 +34,23 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : ".";
 }
 
+constexpr std::string_view kFreshBegin = ".scalecom-";
+constexpr std::string_view kFreshEnd = ".tmp";
+constexpr std::size_t kFreshDigits = 16;
+
 std::filesystem::path fresh_name(const std::filesystem::path& folder) {
   std::random_device random;
-  char digits[17];
+  char digits[kFreshDigits + 1];
   std::snprintf(digits, sizeof digits, "%08x%08x", random(), random());
-  return folder / concat(".scalecom-", digits, ".tmp");
+  return folder / concat(kFreshBegin, digits, kFreshEnd);
+}
+
+bool is_fresh_name(std::string_view name) {
+  if (!name.starts_with(kFreshBegin) || !name.ends_with(kFreshEnd)) return false;
+  name.remove_prefix(kFreshBegin.size());
+  name.remove_suffix(kFreshEnd.size());
+  return name.size() == kFreshDigits &&
+         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 // O_EXCL neither follows a link nor opens what another has put there, whatever the name.
@@ -147,6 +161,20 @@ void NewFile::commit() {
     ::fsync(folder);
     ::close(folder);
   }
+}
+
+std::vector<std::filesystem::path> temporary_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> found;
+  std::error_code failure;
+  std::filesystem::directory_iterator entry(folder, failure);
+  for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
+    std::error_code gone;
+    if (is_fresh_name(entry->path().filename().string()) &&
+        entry->symlink_status(gone).type() == std::filesystem::file_type::regular) {
+      found.push_back(entry->path());
+    }
+  }
+  return found;
 }
 
 void append(const std::filesystem::path& path, std::span<const std::byte> bytes) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <vector>
 
 namespace scalecom::state {
 
@@ -51,6 +52,10 @@ class NewFile {
   File temporary_;
   bool committed_ = false;
 };
+
+/// The files of a folder that are NewFiles before their commit(), or were when their process was
+/// killed. None where the folder cannot be read.
+std::vector<std::filesystem::path> temporary_files(const std::filesystem::path& folder);
 
 /// Adds to the end of a file, which is made where it is missing; on the disk when it returns.
 /// core::IoError where that cannot be, or where a link stands in its place.

@@ -1,11 +1,13 @@
 #include "scalecom/state/memory_set.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cinttypes>
 #include <cstdio>
 #include <limits>
 #include <optional>
 #include <set>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -190,6 +192,25 @@ std::vector<std::pair<int, SetName>> replaced(const Sets& sets, const SetName& b
   return files;
 }
 
+// A rank writes one file at a time, so that what it may be writing by now, for the next save, was
+// begun after its file of `by` was written: what is older than all of those is nobody's. The times
+// are those of the folder's file system, whichever machine the ranks are on.
+void remove_abandoned(const std::filesystem::path& folder,
+                      std::span<const std::filesystem::path> temporary, const SetName& by) {
+  if (temporary.empty()) return;
+  auto oldest = std::filesystem::file_time_type::max();
+  for (int rank = 0; rank < by.world; ++rank) {
+    std::error_code elsewhere;
+    const auto written = std::filesystem::last_write_time(folder / file_name(rank, by), elsewhere);
+    if (!elsewhere) oldest = std::min(oldest, written);
+  }
+  for (const std::filesystem::path& path : temporary) {
+    std::error_code gone;
+    const auto written = std::filesystem::last_write_time(path, gone);
+    if (!gone && written < oldest) std::filesystem::remove(path, gone);
+  }
+}
+
 }  // namespace
 
 std::string file_name(int rank, int world) {
@@ -209,18 +230,21 @@ std::string file_name(int rank, const SetName& set) {
 
 void remove_replaced(const std::filesystem::path& folder, const SetName& by,
                      std::optional<int> part) {
-  std::vector<std::pair<int, SetName>> files;
+  Sets sets;
   try {
-    files = replaced(sets_in(folder), by);
+    sets = sets_in(folder);
   } catch (const UsageError&) {
     return;
   }
-  if (files.empty() || (!part && !is_saved(folder, by))) return;
+  const std::vector<std::pair<int, SetName>> files = replaced(sets, by);
+  const std::vector<std::filesystem::path> temporary = temporary_files(folder);
+  if ((files.empty() && temporary.empty()) || (!part && !is_saved(folder, by))) return;
   std::error_code ignored;  // another rank may be at the same
   for (const auto& [rank, set] : files) {
     if (part && rank % by.world != *part) continue;
     std::filesystem::remove(folder / file_name(rank, set), ignored);
   }
+  remove_abandoned(folder, temporary, by);
 }
 
 std::int64_t next_number(const std::filesystem::path& folder) {

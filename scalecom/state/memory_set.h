@@ -34,8 +34,8 @@ void write_file(const std::filesystem::path& folder, int rank, int world, const 
 /// Removes the files that a set takes the place of: those of smaller numbers, those of its own
 /// number and other sizes, and those of larger numbers where they are complete sets. Only once all
 /// files of the set are there and of one save; or, where the ranks know that each has written its
-/// own, which need not be to the same folder, each removes its `part`. What cannot be removed
-/// stays, and does no harm.
+/// own, which need not be to the same folder, each removes its `part`. With them goes what a killed
+/// save has left half written. What cannot be removed stays, and does no harm.
 void remove_replaced(const std::filesystem::path& folder, const SetName& by,
                      std::optional<int> part = std::nullopt);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
@@ -16,6 +17,7 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/methods/method.h"
+#include "scalecom/state/file.h"
 #include "scalecom/state/memory_set.h"
 #include "scalecom/state/safetensors.h"
 #include "tests/state/temporary_folder.h"
@@ -452,6 +454,40 @@ TEST(MemoryFile, AStepThatCannotBeCountedOnIsRefused) {
   EXPECT_EQ(load_step(methods::kMostSteps), "");
   EXPECT_TRUE(has(load_step(methods::kMostSteps + 1), "its step is '9007199254740993'"));
   EXPECT_TRUE(has(load_step(std::numeric_limits<std::int64_t>::max()), "is damaged: its step"));
+}
+
+// What a save that was killed has left, a minute before the files that are there now.
+std::filesystem::path leave_behind(const std::filesystem::path& folder, const char* name) {
+  put(folder / name, "half of a memory");
+  using std::chrono::minutes;
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::filesystem::last_write_time(folder / name, now - minutes(1));
+  return folder / name;
+}
+
+constexpr const char* kTemporary = ".scalecom-0123456789abcdef.tmp";
+
+TEST(MemoryFile, WhatAKilledSaveLeftGoesWhenASetIsComplete) {
+  const TemporaryFolder folder;
+  const std::filesystem::path killed = leave_behind(folder.path(), kTemporary);
+  const std::filesystem::path foreign = leave_behind(folder.path(), ".scalecom-mine.tmp");
+  save_numbered(folder.path(), 0, 2, 7, 1);
+  EXPECT_TRUE(std::filesystem::exists(killed)) << "rank 1 may be writing it";
+  save_numbered(folder.path(), 1, 2, 7, 1);
+  EXPECT_FALSE(std::filesystem::exists(killed));
+  EXPECT_TRUE(std::filesystem::exists(foreign));
+  EXPECT_EQ(load(folder.path(), 0, 2).step, 7);
+}
+
+// Rank 0 has begun the next save when rank 1 ends this one.
+TEST(MemoryFile, WhatIsBeingWrittenStays) {
+  const TemporaryFolder folder;
+  save_numbered(folder.path(), 0, 2, 7, 1);
+  NewFile next(folder / "rank-00000-of-00002-save-000000002.safetensors");
+  save_numbered(folder.path(), 1, 2, 7, 1);
+  EXPECT_EQ(temporary_files(folder.path()).size(), 1U);
+  next.commit();
+  EXPECT_TRUE(std::filesystem::exists(folder / "rank-00000-of-00002-save-000000002.safetensors"));
 }
 
 TEST(MemoryFile, AFolderThatCannotBeWritten) {
