@@ -30,7 +30,11 @@ def element(tag: str, *content: str, **attributes: str | bool | None) -> Markup:
 
 
 def join(parts: Iterable[str], between: str = "") -> Markup:
-    return Markup(escape(between).join(part if isinstance(part, Markup) else escape(part) for part in parts))
+    return Markup(_escaped(between).join(_escaped(part) for part in parts))
+
+
+def _escaped(part: str) -> str:
+    return part if isinstance(part, Markup) else escape(part)
 
 
 def breakable(text: str, after: str) -> Markup:

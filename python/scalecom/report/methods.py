@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 # Each has a colour of its own in assets/page.css; whatever else there is shares one.
 _FAMILIES = frozenset({"dense", "half", "scalecom", "weighted", "topk", "gtopk", "dgc", "adacomp",
                        "powersgd", "sketched_sgd"})
+_Key = TypeVar("_Key", bound=Hashable)
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
@@ -41,19 +43,24 @@ def labels(methods: Sequence[str]) -> dict[str, str]:
         by_family[family(method)].append(method)
     found = {}
     for name, members in by_family.items():
-        options = [member.split(",")[1:] for member in members]
-        shared = set.intersection(*map(set, options))
-        for member, own in zip(members, options, strict=True):
-            found[member] = ", ".join([name, *(option for option in own if option not in shared)])
+        for member, own in zip(members, own_options(members), strict=True):
+            found[member] = ", ".join([name, *own])
     return found
 
 
-def looks(named: Iterable[tuple[str, str, str]]) -> dict[str, Look]:
+def own_options(methods: Sequence[str]) -> list[list[str]]:
+    """Of each method, the options that not all of them have."""
+    options = [method.split(",")[1:] for method in methods]
+    shared = set.intersection(*map(set, options))
+    return [[option for option in own if option not in shared] for own in options]
+
+
+def looks(named: Iterable[tuple[_Key, str, str]]) -> dict[_Key, Look]:
     """Of (key, label, method) triples, by key. Dense comes first and ScaleCom next; others keep their order."""
     order = {"dense": 0, "half": 1, "scalecom": 2}
     ranked = sorted(dict.fromkeys(named), key=lambda one: order.get(family(one[2]), len(order)))
     counts: dict[str, int] = defaultdict(int)
-    found: dict[str, Look] = {}
+    found: dict[_Key, Look] = {}
     for key, label, method in ranked:
         if key not in found:
             name = family(method)

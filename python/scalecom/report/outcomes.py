@@ -19,6 +19,7 @@ class Summary:
     runs: tuple[Run, ...]
     against_dense: Difference | None  # None of dense itself, and where no seed has a run of both
     dense: float | None  # the mean of dense over the same seeds
+    is_disputed: bool = False  # of a seed there are several dense runs, of different values: none is compared with
 
     @property
     def first(self) -> Run:
@@ -42,15 +43,16 @@ class Summary:
 
 def summarise(runs: Iterable[Run]) -> list[Summary]:
     """In the order of tasks, metrics, learners and, with dense first, methods."""
+    complete = [run for run in runs if run.outcome]
     groups: dict[tuple[object, ...], list[Run]] = defaultdict(list)
-    for run in runs:
-        if run.outcome:
-            groups[(*_kind(run), run.series)].append(run)
-    dense: dict[tuple[object, ...], dict[int, float]] = defaultdict(dict)
+    for run in complete:
+        groups[(*_kind(run), run.series)].append(run)
+    baselines = _baselines(run for run in complete if methods.family(run.method) == "dense")
+    found = []
     for members in groups.values():
-        if methods.family(members[0].method) == "dense":
-            dense[_kind(members[0])] |= _values(members)
-    found = [_summary(members, dense[_kind(members[0])]) for members in groups.values()]
+        kind, masked = _kind(members[0]), members[0].masked_momentum
+        # Where dense has no masked momentum of its own, it is the same without.
+        found.append(_summary(members, baselines.get((kind, masked)) or baselines.get((kind, False)) or {}))
     return sorted(found, key=lambda one: (one.first.task, one.outcome.metric, one.first.learners,
                                           not one.is_dense))
 
@@ -59,18 +61,30 @@ def _kind(run: Run) -> tuple[object, ...]:
     return (*run.setting, run.outcome.metric if run.outcome else "")
 
 
+def _baselines(dense: Iterable[Run]) -> dict[tuple[object, bool], dict[int, set[float]]]:
+    """All values of a seed, by kind and whether momentum is masked."""
+    found: dict[tuple[object, bool], dict[int, set[float]]] = defaultdict(lambda: defaultdict(set))
+    for run in dense:
+        if run.outcome and run.outcome.value is not None:
+            found[_kind(run), run.masked_momentum][run.seed].add(run.outcome.value)
+    return found
+
+
 def _values(runs: Sequence[Run]) -> dict[int, float]:
+    """By seed, of which a series has one run each: sources/repeats.py."""
     both = ((run.seed, run.outcome.value) for run in runs if run.outcome)
     return {seed: value for seed, value in both if value is not None}
 
 
-def _summary(runs: list[Run], dense: dict[int, float]) -> Summary:
+def _summary(runs: list[Run], baseline: dict[int, set[float]]) -> Summary:
     if methods.family(runs[0].method) == "dense":
         return Summary(tuple(runs), None, None)
     values = _values(runs)
+    dense = {seed: min(found) for seed, found in baseline.items() if len(found) == 1}
+    is_disputed = any(len(baseline.get(seed, ())) > 1 for seed in values)
     paired = [dense[seed] for seed in values if seed in dense]
     against_dense = _as_scored(difference(values, dense), [run for run in runs if run.seed in dense])
-    return Summary(tuple(runs), against_dense, sum(paired) / len(paired) if paired else None)
+    return Summary(tuple(runs), against_dense, sum(paired) / len(paired) if paired else None, is_disputed)
 
 
 def _as_scored(found: Difference | None, runs: Sequence[Run]) -> Difference | None:

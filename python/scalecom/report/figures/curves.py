@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from scalecom.report import methods, wording
-from scalecom.report.figures.figure import Figure, Trace, View, axis, band, entries, line, logarithmic
+from scalecom.report.figures.figure import Figure, Trace, View, axis, band, entry, line, logarithmic
 from scalecom.report.methods import Look
-from scalecom.report.sources.runs import Epoch, Run
+from scalecom.report.names import names
+from scalecom.report.sources.runs import Epoch, Run, Series
 
 _Take = Callable[[Epoch], float | None]
 
@@ -44,20 +45,21 @@ def learning_curves(title: str, runs: Sequence[Run]) -> Figure | None:
         _view("test loss", begun, looks, by_epoch, lambda epoch: epoch.test_loss,
               epochs, axis("Test loss"), "%{y:.4f} after epoch %{x:.4~g}"),
     ]
-    return Figure(title, _about(begun), [view for view in views if view.traces], entries(looks))
+    legend = [entry(look, look.label) for look in looks.values()]
+    return Figure(title, _about(begun), [view for view in views if view.traces], legend)
 
 
-def looks_of_runs(runs: Sequence[Run]) -> dict[str, Look]:
-    """By series: a recipe has its own name, any other run that of its method."""
-    short = methods.labels([run.series for run in runs if not run.recipe])
-    return methods.looks((run.series, run.recipe or short[run.series], run.method) for run in runs)
+def looks_of_runs(runs: Sequence[Run]) -> dict[Series, Look]:
+    """By series. Its label is that of its traces' group, too."""
+    named = names(runs)
+    return methods.looks((run.series, named[run.series], run.method) for run in runs)
 
 
 def metric_of(runs: Sequence[Run]) -> str:
     return next((run.outcome.epoch_metric for run in runs if run.outcome), "")
 
 
-def _view(label: str, runs: Sequence[Run], looks: dict[str, Look], x: _Take, y: _Take, x_axis: dict[str, object],
+def _view(label: str, runs: Sequence[Run], looks: dict[Series, Look], x: _Take, y: _Take, x_axis: dict[str, object],
           y_axis: dict[str, object], hover: str) -> View:
     traces: list[Trace] = []
     # What the eye is to find last is drawn last: over the others.
@@ -65,12 +67,12 @@ def _view(label: str, runs: Sequence[Run], looks: dict[str, Look], x: _Take, y: 
         own = [run for run in runs if run.series == series]
         whole = [run for run in own if run.outcome]
         if len(whole) > 1:
-            traces += _mean(series, look, whole, x, y, hover)
+            traces += _mean(look, whole, x, y, hover)
         for run in own if len(whole) < 2 else (run for run in own if not run.outcome):
             points = _points(run, x, y)
             if points:
                 thin = {} if run.outcome else {"opacity": 0.6}
-                traces.append(line(look, series, *zip(*points, strict=True), hover, **thin))
+                traces.append(line(look, look.label, *zip(*points, strict=True), hover, **thin))
     return View(label, traces, x_axis, y_axis)
 
 
@@ -83,7 +85,7 @@ def _points(run: Run, x: _Take, y: _Take) -> list[tuple[float, float]]:
     return [(a, b) for a, b in both if a is not None and b is not None]
 
 
-def _mean(series: str, look: Look, runs: Sequence[Run], x: _Take, y: _Take, hover: str) -> list[Trace]:
+def _mean(look: Look, runs: Sequence[Run], x: _Take, y: _Take, hover: str) -> list[Trace]:
     """Over seeds, with a band from the lowest to the highest, at the steps that all have."""
     by_step = [{epoch.step: epoch for epoch in run.epochs} for run in runs]
     common = sorted(set.intersection(*(set(steps) for steps in by_step)))
@@ -100,7 +102,7 @@ def _mean(series: str, look: Look, runs: Sequence[Run], x: _Take, y: _Take, hove
         mean.append(sum(found) / len(found))
     if not xs:
         return []
-    return [*band(look.colour, series, xs, low, high), line(look, series, xs, mean, hover)]
+    return [*band(look.colour, look.label, xs, low, high), line(look, look.label, xs, mean, hover)]
 
 
 def _about(runs: Sequence[Run]) -> str:

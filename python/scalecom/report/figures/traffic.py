@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from scalecom.report import methods, wording
 from scalecom.report.figures.figure import Figure, View, doubling, entries, line, logarithmic
-from scalecom.report.figures.curves import looks_of_runs
 from scalecom.report.sources.comparisons import Measured, Traffic
 from scalecom.report.sources.runs import Run
 
@@ -36,17 +35,22 @@ def measured_traffic(title: str, measured: Sequence[Measured]) -> Figure:
 
 
 def traffic_of_runs(title: str, runs: Sequence[Run]) -> Figure | None:
-    """Of complete runs of one task; None where no method was run with two numbers of learners."""
-    sent: dict[str, dict[int, float]] = defaultdict(dict)
+    """Of complete runs of one task, the mean of those of one method and number of learners, which is all that
+    a step's bytes go by; None where no method was run with two numbers of learners."""
+    all_sent: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    method: dict[str, str] = {}  # by spec
     for run in runs:
         if run.outcome and run.outcome.bytes_per_rank_step:
-            sent[run.series][run.learners] = run.outcome.bytes_per_rank_step
-    several = {series: figures for series, figures in sent.items() if len(figures) > 1}
+            all_sent[run.spec][run.learners].append(run.outcome.bytes_per_rank_step)
+            method.setdefault(run.spec, run.method)
+    several = {spec: {n: sum(found) / len(found) for n, found in sorted(by_learners.items())}
+               for spec, by_learners in all_sent.items() if len(by_learners) > 1}
     if not several:
         return None
-    looks = looks_of_runs([run for run in runs if run.series in several])
-    traces = [line(looks[series], series, sorted(figures), [figures[n] for n in sorted(figures)], _HOVER)
-              for series, figures in several.items()]
+    short = methods.labels([method[spec] for spec in several])
+    looks = methods.looks((spec, short[method[spec]], method[spec]) for spec in several)
+    traces = [line(looks[spec], spec, list(figures), list(figures.values()), _HOVER)
+              for spec, figures in several.items()]
     sent_bytes = [figure for figures in several.values() for figure in figures.values()]
     view = View("", traces, doubling("Learners", (n for figures in several.values() for n in figures)),
                 logarithmic("Sent by a rank in a step, mean (bytes)", sent_bytes, wording.bytes_text))

@@ -8,6 +8,7 @@ from scalecom.report import wording
 from scalecom.report.figures.curves import learning_curves
 from scalecom.report.markup import element
 from scalecom.report.sections.section import Canvas, Section
+from scalecom.report.settings import SETTINGS
 from scalecom.report.sources import Findings
 from scalecom.report.sources.runs import Run
 
@@ -34,16 +35,11 @@ def curves(findings: Findings, canvas: Canvas) -> Section | None:
 
 
 def _order(run: Run) -> tuple[float, ...]:
-    return run.batch or 0, run.steps, run.learning_rate or 0
+    return (run.batch or 0, run.steps, run.learning_rate or 0, run.learning_rate_warmup or 0,
+            run.weight_decay or 0)
 
 
 def _title(run: Run, others: list[Run]) -> str:
     """With what tells it from others of the same task and number of learners."""
-    pieces = [run.task, wording.count(run.learners, "learner")]
-    if len({other.batch for other in others}) > 1:
-        pieces.append(f"batch {wording.number(run.batch, 0)} each")
-    if len({other.steps for other in others}) > 1:
-        pieces.append(wording.count(run.steps, "step"))
-    if len({other.learning_rate for other in others}) > 1 and run.learning_rate is not None:
-        pieces.append(f"learning rate {run.learning_rate:.4g}")
-    return ", ".join(pieces)
+    differing = [setting.said(run) for setting in SETTINGS if setting.differs(others)]
+    return ", ".join([run.task, wording.count(run.learners, "learner"), *filter(None, differing)])

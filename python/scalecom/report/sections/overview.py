@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from scalecom.report import methods, wording
+from scalecom.report import wording
 from scalecom.report.markup import Markup, element
+from scalecom.report.names import names
 from scalecom.report.outcomes import Summary, summarise
 from scalecom.report.pairs import Difference
 from scalecom.report.sections.section import Canvas, Section
@@ -15,16 +16,23 @@ _MOST_TILES = 4
 
 
 def overview(findings: Findings, _canvas: Canvas) -> Section | None:
-    tiles = [_of_summary(row) for row in summarise(findings.runs) if row.against_dense]
+    compared = [row for row in summarise(findings.runs) if row.against_dense]
+    tiles = [_of_summary(row, _label(row, compared)) for row in compared]
     tiles += [_of_row(found, row) for found in findings.comparisons for row in _telling(found)]
     if not tiles or len(tiles) > _MOST_TILES:
         return None
     return Section("overview", "At a glance", element("div", *tiles, class_="tiles"))
 
 
-def _of_summary(row: Summary) -> Markup:
+def _label(row: Summary, rows: list[Summary]) -> str:
+    """Beside those whose tiles have the same head."""
+    run = row.first
+    beside = [other.first for other in rows if (other.first.task, other.first.learners) == (run.task, run.learners)]
+    return names(beside)[run.series]
+
+
+def _of_summary(row: Summary, label: str) -> Markup:
     run, outcome = row.first, row.outcome
-    label = run.recipe or methods.labels([run.method])[run.method]
     whole = f"{wording.times(outcome.whole_run_rate)} over the whole run" if outcome.whole_run_rate else ""
     if outcome.group:
         whole = f"{whole}; counted between groups of {outcome.group}".removeprefix("; ")

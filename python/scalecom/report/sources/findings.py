@@ -11,6 +11,7 @@ from scalecom.report.sources import comparisons, plans, reproductions, runs
 from scalecom.report.sources.comparisons import Comparison
 from scalecom.report.sources.fields import Unreadable, read_object
 from scalecom.report.sources.plans import Plan
+from scalecom.report.sources.repeats import told_apart
 from scalecom.report.sources.reproductions import Reproduction
 from scalecom.report.sources.runs import Run
 
@@ -24,6 +25,7 @@ class Findings:
     comparisons: list[Comparison] = field(default_factory=list)
     reproductions: list[Reproduction] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
+    _taken: set[str] = field(default_factory=set)  # folders, each once: one may be in another that is given too
 
     def origins(self) -> list[tuple[str, list[Run]]]:
         """All runs, by where they come from; "" is on their own."""
@@ -40,6 +42,7 @@ def find(paths: Iterable[Path]) -> Findings:
             _take(findings, path)
         except OSError as error:
             raise Unreadable(path, f"cannot be read: {error.strerror}") from None
+    findings.runs = told_apart(findings.runs)
     return findings
 
 
@@ -63,7 +66,10 @@ def _take_folder(findings: Findings, folder: Path, deepest: int) -> bool:
     ]
     for is_kind, take in kinds:
         if is_kind(folder):
-            take(folder)
+            place = os.path.realpath(folder)
+            if place not in findings._taken:
+                findings._taken.add(place)
+                take(folder)
             return True
     inner = sorted(path for path in folder.iterdir() if path.is_dir()) if deepest > 0 else []
     return any([_take_folder(findings, path, deepest - 1) for path in inner])

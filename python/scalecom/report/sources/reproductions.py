@@ -7,6 +7,7 @@ from pathlib import Path
 
 from scalecom.report.pairs import Difference
 from scalecom.report.sources.fields import Fields, read_object
+from scalecom.report.sources.repeats import told_apart
 from scalecom.report.sources.runs import Run, is_run, read_run
 
 
@@ -47,8 +48,8 @@ def is_reproduction_file(fields: Fields) -> bool:
 
 
 def read_reproduction(folder: Path) -> Reproduction:
-    runs = tuple(read_run(path) for path in sorted(folder.glob("*/seed-*")) if is_run(path))
-    return replace(reproduction_of(read_object(folder / "table.json")), path=folder, runs=runs)
+    runs = told_apart(read_run(path) for path in sorted(folder.glob("*/seed-*")) if is_run(path))
+    return replace(reproduction_of(read_object(folder / "table.json")), path=folder, runs=tuple(runs))
 
 
 def reproduction_of(fields: Fields) -> Reproduction:

@@ -10,6 +10,9 @@ from scalecom.report.sources.fields import Fields, read_lines, read_object
 from scalecom.report.sources.similarity import Similarity, read_similarity
 
 
+Series = tuple[object, ...]
+
+
 @dataclass(frozen=True)
 class Epoch:
     """A line of metrics.jsonl."""
@@ -43,14 +46,22 @@ class Outcome:
 class Run:
     path: Path
     task: str
-    method: str
+    method: str  # as it was asked for
+    spec: str  # the same with every option, in an order of its own
     learners: int
     seed: int
     steps: int
     batch: int | None
     learning_rate: float | None
-    recipe: str  # without its version; "" where the run comes from none
+    learning_rate_warmup: float | None  # share of the steps
+    weight_decay: float | None
+    optimizer: str
+    momentum: float | None
+    masked_momentum: bool
+    recipe: str  # "" where the run comes from none, or from one that was overruled
+    version: str  # of the recipe
     entrant: str = ""  # what its comparison calls the method; "" where it belongs to none
+    place: str = ""  # where it lies, if nothing else tells it from another run of its seed
     epochs: tuple[Epoch, ...] = ()
     outcome: Outcome | None = None
     similarity: tuple[Similarity, ...] = ()
@@ -58,13 +69,15 @@ class Run:
 
     @property
     def setting(self) -> tuple[object, ...]:
-        """What runs share that can be compared."""
-        return self.task, self.learners, self.batch, self.steps, self.learning_rate
+        """What runs share that can be compared. Masked momentum is no part of it: it goes by what was sent,
+        and dense sends everything."""
+        return (self.task, self.learners, self.batch, self.steps, self.learning_rate, self.learning_rate_warmup,
+                self.weight_decay, self.optimizer, self.momentum)
 
     @property
-    def series(self) -> str:
+    def series(self) -> Series:
         """What runs share that differ in nothing but their seeds."""
-        return self.recipe or self.entrant or self.method
+        return (*self.setting, self.masked_momentum, self.recipe, self.version, self.entrant, self.spec, self.place)
 
     @property
     def steps_done(self) -> int:
@@ -107,16 +120,25 @@ def run_of_result(fields: Fields) -> Run:
 
 
 def _described_by(path: Path, fields: Fields) -> Run:
+    method = fields.text("method")
+    recipe, _, version = (fields.text_or_none("recipe") or "").partition("@")
     return Run(
         path=path,
         task=fields.text("task"),
-        method=fields.text("method"),
+        method=method,
+        spec=fields.text_or_none("spec") or method,
         learners=fields.whole("learners"),
         seed=fields.whole("seed"),
         steps=fields.whole("steps"),
         batch=fields.whole_or_none("batch"),
         learning_rate=fields.number_or_none("learning_rate"),
-        recipe=(fields.text_or_none("recipe") or "").rpartition("@")[0],
+        learning_rate_warmup=fields.number_or_none("learning_rate_warmup"),
+        weight_decay=fields.number_or_none("weight_decay"),
+        optimizer=fields.text_or_none("optimizer") or "sgd",  # as runs have it from before there was a choice
+        momentum=fields.number_or_none("momentum"),
+        masked_momentum=fields.flag("masked_momentum"),
+        recipe=recipe,
+        version=version,
     )
 
 
