@@ -205,6 +205,31 @@ def test_learning_curves_of_other_settings_are_apart_and_say_so(tmp_path: Path) 
         "fashion-mnist, 4 learners, learning rate 0.2", "fashion-mnist, 4 learners, learning rate 0.4"]
 
 
+@pytest.mark.parametrize(("task", "label", "title"), [
+    ("fashion-mnist", "test loss", "Test loss"),
+    ("cifar10,model=resnet18,held_out=0", "test loss", "Test loss"),
+    ("cifar10,model=resnet18,held_out=5000", "held-out loss", "Loss on what is held out of training"),
+    ("fsdd,size=small,held_out=5", "held-out loss", "Loss on what is held out of training"),
+    ("multi30k", "validation loss", "Validation loss"),
+    ("multi30k,size=small", "validation loss", "Validation loss"),
+])
+def test_a_loss_is_said_to_be_of_what_the_task_evaluates(tmp_path: Path, task: str, label: str, title: str) -> None:
+    last = figures(shown(write_run(tmp_path / "a", task=task)))[0]["views"][-1]
+    assert (last["label"], last["layout"]["yaxis"]["title"]["text"]) == (label, title)
+
+
+def test_similarity_claims_no_more_than_every_selection_holds(tmp_path: Path) -> None:
+    """What a leader's choice is measured by is what the same selection takes from the mean: only with
+    select=exact the top k."""
+    folder = write_run(tmp_path / "a", SCALECOM)
+    write_similarity(folder)
+    html = shown(folder)
+    said = words(html) + json.dumps(figures(html))
+    assert "top k" not in said and "leaves the least" not in said
+    assert "the largest of each chunk, or of all with select=exact" in words(html)
+    assert "averaged over leaders" in words(html)  # as docs/theory.md has Lemma 1's bound
+
+
 def test_seeds_are_a_mean_with_a_band(tmp_path: Path) -> None:
     for seed, value in enumerate((90.0, 92.0), 1):
         write_run(tmp_path / str(seed), value=value, seed=seed)

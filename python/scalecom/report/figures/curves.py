@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -32,6 +33,7 @@ def learning_curves(title: str, runs: Sequence[Run]) -> Figure | None:
     by_epoch: _Take = lambda epoch: epoch.epoch
     by_bytes: _Take = lambda epoch: epoch.bytes_per_rank
     value: _Take = lambda epoch: epoch.value
+    label, title_of_loss = _evaluated(begun[0].task)
     views = [
         _view("by epoch", begun, looks, by_epoch, value, epochs, axis(metric), "%{y:.2f} after epoch %{x:.4~g}"),
         _view("last half", _from(last / 2, begun) if last >= _LONG else [], looks, by_epoch, value, epochs,
@@ -42,8 +44,8 @@ def learning_curves(title: str, runs: Sequence[Run]) -> Figure | None:
         _view("train loss", begun, looks, by_epoch, lambda epoch: epoch.loss,
               epochs, axis("Training loss, mean of the epoch"),
               "%{y:.4f} in epoch %{x:.4~g}"),
-        _view("test loss", begun, looks, by_epoch, lambda epoch: epoch.test_loss,
-              epochs, axis("Test loss"), "%{y:.4f} after epoch %{x:.4~g}"),
+        _view(label, begun, looks, by_epoch, lambda epoch: epoch.test_loss,
+              epochs, axis(title_of_loss), "%{y:.4f} after epoch %{x:.4~g}"),
     ]
     legend = [entry(look, look.label) for look in looks.values()]
     return Figure(title, _about(begun), [view for view in views if view.traces], legend)
@@ -53,6 +55,16 @@ def looks_of_runs(runs: Sequence[Run]) -> dict[Series, Look]:
     """By series. Its label is that of its traces' group, too."""
     named = names(runs)
     return methods.looks((run.series, named[run.series], run.method) for run in runs)
+
+
+def _evaluated(task: str) -> tuple[str, str]:
+    """What the loss besides training's is of, as a view and as an axis: `test_loss` is its key in any case."""
+    name, *options = task.split(",")
+    if name == "multi30k":
+        return "validation loss", "Validation loss"
+    if any(re.fullmatch(r"held_out=0*[1-9]\d*", option) for option in options):
+        return "held-out loss", "Loss on what is held out of training"
+    return "test loss", "Test loss"
 
 
 def metric_of(runs: Sequence[Run]) -> str:

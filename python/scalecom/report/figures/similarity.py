@@ -13,14 +13,17 @@ _MOST_QQ = 24
 # Of each figure: what it is called, its colour, its dash, and where it is found.
 _Curve = tuple[str, str, str, Callable[[Similarity], float | None]]
 
+# What sent entries are measured by, for every selection: scalecom/methods/contraction.cc.
+_LARGEST = "the largest of each chunk, or of all with select=exact"
+
 _COSINE = "cosine distance of two memories, mean of pairs"
 _DISTANCES: tuple[_Curve, ...] = (
     (_COSINE, "@series-scalecom", "solid", lambda r: r.cosine_distance),
-    ("Hamming distance, leader's set to the true top k", "@series-topk", "solid", lambda r: r.hamming),
+    ("Hamming distance, what is sent to the mean's largest", "@series-topk", "solid", lambda r: r.hamming),
 )
 _CONTRACTIONS: tuple[_Curve, ...] = (
     ("measured", "@series-scalecom", "solid", lambda r: r.contraction),
-    ("of the exact top k", "@series-dense", "dash", lambda r: r.contraction_exact),
+    ("had the mean's largest been sent", "@series-dense", "dash", lambda r: r.contraction_exact),
     ("Lemma 1's bound", "@series-dgc", "dot", lambda r: r.lemma1_bound),
 )
 
@@ -28,8 +31,8 @@ _CONTRACTIONS: tuple[_Curve, ...] = (
 def distances(title: str, records: Sequence[Similarity]) -> Figure | None:
     figure = _over_time(
         title, records, _DISTANCES, "Distance",
-        "0 is alike: memories that point the same way, a leader that names the entries that all would name. "
-        "Memories that have nothing to do with one another are at a cosine distance of 1.",
+        "0 is alike: memories that point the same way, and entries sent that are the largest of the mean, "
+        f"{_LARGEST}. Memories that have nothing to do with one another are at a cosine distance of 1.",
     )
     ranges = [(record.step, *record.cosine_range) for record in records if record.cosine_range]
     if figure and ranges:
@@ -42,7 +45,7 @@ def contraction(title: str, records: Sequence[Similarity]) -> Figure | None:
     return _over_time(
         title, records, _CONTRACTIONS, "Contraction coefficient",
         "What share of the mean's squared norm is left unsent by a step; under 1, error feedback converges. "
-        "The exact top k of the mean leaves the least, and Lemma 1 bounds what the leader's choice leaves.",
+        f"The mean's largest are {_LARGEST}. Lemma 1 bounds what a leader's choice leaves, averaged over leaders.",
     )
 
 
