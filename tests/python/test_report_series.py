@@ -47,7 +47,7 @@ def test_versions_of_a_recipe_are_told_apart_by_their_number_alone(tmp_path: Pat
     for seed, version in ((1, 1), (2, 2)):
         write_run(tmp_path / str(seed), SCALECOM, seed=seed, recipe=f"fsdd-4x@{version}")
     assert len(rows(tmp_path)) == 2
-    assert legend(shown(tmp_path)) == ["fsdd-4x, version 1", "fsdd-4x, version 2"]
+    assert legend(shown(tmp_path)) == ["fsdd-4x@1", "fsdd-4x@2"]
 
 
 def test_one_version_of_a_recipe_needs_no_number(tmp_path: Path) -> None:
@@ -109,6 +109,33 @@ def test_the_order_in_which_options_were_given_does_not_matter(tmp_path: Path) -
     assert len(rows(tmp_path)) == 1
 
 
+def test_a_run_without_a_recipe_is_told_from_recipes_of_its_method(tmp_path: Path) -> None:
+    """Beside these, "scalecom" alone would say nothing."""
+    write_run(tmp_path / "a", "scalecom,rate=92,beta=1", recipe="plain@1")
+    write_run(tmp_path / "b", "scalecom,rate=92,beta=0.1,decay=0.99,groups=8", recipe="groups@1")
+    write_run(tmp_path / "c", "scalecom,rate=92,beta=0.1,decay=0.99,select=turn,groups=8")
+    write_run(tmp_path / "d", "scalecom,rate=47,beta=0.1,groups=8")
+    write_run(tmp_path / "e", "scalecom,rate=47,beta=1")
+    assert legend(shown(tmp_path)) == ["plain", "groups", "scalecom, select=turn", "scalecom, rate=47, beta=0.1",
+                                       "scalecom, rate=47, beta=1"]
+
+
+def test_rows_stand_by_the_dense_that_they_are_compared_with(tmp_path: Path) -> None:
+    for steps in (300, 600):
+        write_run(tmp_path / f"a{steps}", SCALECOM, steps=steps)
+        write_run(tmp_path / f"dense{steps}", steps=steps)
+    assert [(row.first.steps, row.is_dense) for row in rows(tmp_path)] == [
+        (300, True), (300, False), (600, True), (600, False)]
+
+
+def test_a_difference_that_is_missing_says_why(tmp_path: Path) -> None:
+    write_run(tmp_path / "dense", learning_rate=0.1)
+    write_run(tmp_path / "a", SCALECOM, learning_rate=0.1)
+    assert "no dense run of the same settings and seed" not in words(shown(tmp_path))
+    write_run(tmp_path / "b", SCALECOM, learning_rate=0.2)
+    assert "no dense run of the same settings and seed" in words(shown(tmp_path))
+
+
 def test_runs_of_one_seed_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     for name, value in (("first", 90.0), ("second", 80.0)):
         for seed in (1, 2):
@@ -155,6 +182,9 @@ def test_traffic_is_by_method_whatever_else_a_run_has(tmp_path: Path) -> None:
     """A step's bytes follow from the method and the learners; a recipe is of one number of these."""
     for learners in (4, 8):
         write_run(tmp_path / str(learners), SCALECOM, learners=learners, recipe=f"fsdd-{learners}x@1")
-    traffic = next(one for one in figures(shown(tmp_path)) if one["views"][0]["layout"]["xaxis"].get("type") == "log")
-    trace, = traffic["views"][0]["data"]
+    trace, = traffic(shown(tmp_path))["views"][0]["data"]
     assert trace["x"] == [4, 8] and trace["name"] == "scalecom"
+
+
+def traffic(html: str) -> dict[str, Any]:
+    return next(one for one in figures(html) if one["views"][0]["layout"]["xaxis"].get("type") == "log")

@@ -2,57 +2,90 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
 
 from scalecom.report import methods
-from scalecom.report.settings import SETTINGS, differences
+from scalecom.report.settings import SETTINGS
 from scalecom.report.sources.runs import Run, Series
+
+# More options than these are not looked through for the fewest that will do.
+_MOST_OPTIONS = 3
 
 
 def names(runs: Iterable[Run]) -> dict[Series, str]:
-    """A recipe has its own name, an entrant that of its comparison, any other series that of its method. Those
-    of one name get more, a kind of difference at a time until no two are alike."""
+    """A recipe has its own name, an entrant that of its comparison, any other series that of its method, each
+    with what tells it from its rivals."""
     firsts: dict[Series, Run] = {}
     for run in runs:
         firsts.setdefault(run.series, run)
-    found = {series: run.recipe or run.entrant or methods.family(run.method) for series, run in firsts.items()}
-    for more in _MORE:
-        alike: dict[str, list[Series]] = defaultdict(list)
-        for series, name in found.items():
-            alike[name].append(series)
-        for name, members in alike.items():
-            if len(members) > 1:
-                added = more([firsts[series] for series in members])
-                found |= {series: ", ".join([name, *one]) for series, one in zip(members, added, strict=True)}
+    found = {series: _name(run, [other for other in firsts.values() if other is not run and _is_rival(run, other)])
+             for series, run in firsts.items()}
+    # Where what tells two apart is said by nothing below.
+    counts, seen = Counter(found.values()), Counter[str]()
+    for series, name in found.items():
+        if counts[name] > 1:
+            seen[name] += 1
+            found[series] = f"{name}, no. {seen[name]}"
     return found
 
 
-def _learners(runs: Sequence[Run]) -> list[list[str]]:
+def _is_rival(run: Run, other: Run) -> bool:
+    """Whether it might be taken for the other. The name of a method says nothing beside recipes of it."""
+    own = run.recipe or run.entrant
+    if own:
+        return own == (other.recipe or other.entrant)
+    return methods.family(run.method) == methods.family(other.method)
+
+
+def _name(run: Run, rivals: Sequence[Run]) -> str:
+    """A kind of difference at a time, until there is no rival left that is alike in all so far. Of two that
+    are not alike it is enough that one says so."""
+    name = run.recipe or run.entrant or methods.family(run.method)
+    pieces: list[str] = []
+    for kind, alike in _KINDS:
+        if rivals:
+            pieces += kind(run, rivals)
+            rivals = [other for other in rivals if alike(run) == alike(other)]
+    if run.version and any(other.version != run.version for other in rivals):
+        name = f"{name}@{run.version}"
+    return ", ".join([name, *pieces])
+
+
+def _learners(run: Run, rivals: Sequence[Run]) -> list[str]:
     first, *_ = SETTINGS
-    return [[first.said(run)] for run in runs] if first.differs(runs) else [[] for _ in runs]
+    return [first.said(run)] if first.differs([run, *rivals]) else []
 
 
-def _options(take: Callable[[Run], str]) -> Callable[[Sequence[Run]], list[list[str]]]:
-    return lambda runs: methods.own_options([take(run) for run in runs])
+def _options(run: Run, rivals: Sequence[Run]) -> list[str]:
+    """The fewest that no rival has all of; where all have them, none."""
+    own = run.method.split(",")[1:]
+    theirs = [set(other.method.split(",")[1:]) for other in rivals]
+    theirs = [options for options in theirs if not options.issuperset(own)]
+    if not theirs:
+        return []
+    telling = [option for option in own if not all(option in options for options in theirs)]
+    for size in range(1, _MOST_OPTIONS + 1):
+        for some in combinations(telling, size):
+            if not any(options.issuperset(some) for options in theirs):
+                return list(some)
+    return telling
 
 
-def _versions(runs: Sequence[Run]) -> list[list[str]]:
-    if len({run.version for run in runs}) == 1:
-        return [[] for _ in runs]
-    return [[f"version {run.version}"] if run.version else [] for run in runs]
+def _settings(run: Run, rivals: Sequence[Run]) -> list[str]:
+    return [said for said in (one.said(run) for one in SETTINGS if one.differs([run, *rivals])) if said]
 
 
-def _places(runs: Sequence[Run]) -> list[list[str]]:
-    return [[run.place] if run.place else [] for run in runs]
+def _place(run: Run, _rivals: Sequence[Run]) -> list[str]:
+    return [run.place] if run.place else []
 
 
-def _numbers(runs: Sequence[Run]) -> list[list[str]]:
-    """Where what tells them apart is said by nothing above."""
-    return [[f"no. {i + 1}"] for i in range(len(runs))]
-
-
-# Of runs of one name, what is said of each besides; what readers look for first comes first.
-_MORE: tuple[Callable[[Sequence[Run]], list[list[str]]], ...] = (
-    _learners, _options(lambda run: run.method), differences, _versions, _places, _options(lambda run: run.spec),
-    _numbers)
+# What is said of a run beside these rivals, and what it is alike in with those that are left; what readers look
+# for first comes first.
+_KINDS: tuple[tuple[Callable[[Run, Sequence[Run]], list[str]], Callable[[Run], object]], ...] = (
+    (_learners, lambda run: run.learners),
+    (_options, lambda run: set(run.method.split(","))),
+    (_settings, lambda run: (run.setting, run.masked_momentum)),
+    (_place, lambda run: run.place),
+)

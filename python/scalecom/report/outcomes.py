@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from scalecom.report import methods
 from scalecom.report.pairs import Difference, difference
+from scalecom.report.settings import order
 from scalecom.report.sources.runs import Outcome, Run
 
 
@@ -42,7 +43,7 @@ class Summary:
 
 
 def summarise(runs: Iterable[Run]) -> list[Summary]:
-    """In the order of tasks, metrics, learners and, with dense first, methods."""
+    """In the order of tasks, metrics and settings, and in each dense first."""
     complete = [run for run in runs if run.outcome]
     groups: dict[tuple[object, ...], list[Run]] = defaultdict(list)
     for run in complete:
@@ -53,8 +54,7 @@ def summarise(runs: Iterable[Run]) -> list[Summary]:
         kind, masked = _kind(members[0]), members[0].masked_momentum
         # Where dense has no masked momentum of its own, it is the same without.
         found.append(_summary(members, baselines.get((kind, masked)) or baselines.get((kind, False)) or {}))
-    return sorted(found, key=lambda one: (one.first.task, one.outcome.metric, one.first.learners,
-                                          not one.is_dense))
+    return sorted(found, key=lambda one: (one.first.task, one.outcome.metric, order(one.first), not one.is_dense))
 
 
 def _kind(run: Run) -> tuple[object, ...]:

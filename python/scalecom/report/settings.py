@@ -45,7 +45,7 @@ SETTINGS = (
 )
 
 
-def differences(runs: Sequence[Run]) -> list[list[str]]:
-    """Of each run, the settings in which these differ."""
-    differing = [setting for setting in SETTINGS if setting.differs(runs)]
-    return [[said for said in (setting.said(run) for setting in differing) if said] for run in runs]
+def order(run: Run) -> tuple[object, ...]:
+    """By which runs that can be compared stand together."""
+    return (run.task, run.learners, run.batch or 0, run.steps, run.learning_rate or 0, run.learning_rate_warmup or 0,
+            run.weight_decay or 0, run.optimizer, run.momentum or 0)

@@ -8,7 +8,7 @@ from scalecom.report import wording
 from scalecom.report.figures.curves import learning_curves
 from scalecom.report.markup import element
 from scalecom.report.sections.section import Canvas, Section
-from scalecom.report.settings import SETTINGS
+from scalecom.report.settings import SETTINGS, order
 from scalecom.report.sources import Findings
 from scalecom.report.sources.runs import Run
 
@@ -22,7 +22,7 @@ def curves(findings: Findings, canvas: Canvas) -> Section | None:
         for run in runs:
             kinds[run.task, run.learners][run.setting].append(run)
         for _, settings in sorted(kinds.items()):
-            groups = sorted(settings.values(), key=lambda members: _order(members[0]))
+            groups = sorted(settings.values(), key=lambda members: order(members[0]))
             firsts = [members[0] for members in groups]
             for members in groups:
                 title = _title(members[0], firsts)
@@ -32,11 +32,6 @@ def curves(findings: Findings, canvas: Canvas) -> Section | None:
     if not drawn:
         return None
     return Section("curves", "Learning curves", element("div", *drawn, class_="grid"))
-
-
-def _order(run: Run) -> tuple[float, ...]:
-    return (run.batch or 0, run.steps, run.learning_rate or 0, run.learning_rate_warmup or 0,
-            run.weight_decay or 0)
 
 
 def _title(run: Run, others: list[Run]) -> str:

@@ -69,6 +69,8 @@ def _note(rows: Sequence[Summary]) -> str:
     if any(row.is_disputed for row in rows):
         notes.append("There are several dense runs of one seed that came to different values: no difference is "
                      "taken to them.")
+    if any(not (row.is_dense or row.against_dense or row.is_disputed) for row in rows):
+        notes.append("Where a difference is missing, there is no dense run of the same settings and seed.")
     if any(one.interval is None for one in found):
         notes.append("A difference of one seed has no interval.")
     return " ".join(notes)
