@@ -10,6 +10,7 @@ import pytest
 from report_pages import figures, shown, words
 from report_sources import SCALECOM, write_run
 
+from scalecom.report.figures.figure import logarithmic, tick
 from scalecom.report.outcomes import Summary, summarise
 from scalecom.report.sources import find
 
@@ -136,6 +137,19 @@ def test_a_difference_that_is_missing_says_why(tmp_path: Path) -> None:
     assert "no dense run of the same settings and seed" in words(shown(tmp_path))
 
 
+def test_no_two_lines_of_a_figure_look_alike(tmp_path: Path) -> None:
+    for i in range(12):
+        write_run(tmp_path / str(i), f"scalecom,rate={i + 1}")
+    entries = figures(shown(tmp_path))[0]["legend"]
+    assert len({(entry["colour"], entry["dash"]) for entry in entries}) == 12
+
+
+def test_the_end_of_a_long_label_is_not_cut_off() -> None:
+    """It is what tells it from others."""
+    label = "cifar10-resnet18-32x-beta0.1-uniform, select=random, learning rate 0.2, masked momentum"
+    assert tick(label).replace("<br>", " ").endswith("masked momentum")
+
+
 def test_runs_of_one_seed_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     for name, value in (("first", 90.0), ("second", 80.0)):
         for seed in (1, 2):
@@ -188,3 +202,10 @@ def test_traffic_is_by_method_whatever_else_a_run_has(tmp_path: Path) -> None:
 
 def traffic(html: str) -> dict[str, Any]:
     return next(one for one in figures(html) if one["views"][0]["layout"]["xaxis"].get("type") == "log")
+
+
+def test_an_axis_has_ticks_however_little_there_is_between_its_ends() -> None:
+    axis = logarithmic("Bytes", [15.7e6, 17.6e6], str)
+    low, high = (10**end for end in axis["range"])
+    assert low <= 15.7e6 and 17.6e6 <= high and sum(low <= tick <= high for tick in axis["tickvals"]) >= 2
+    assert "range" not in logarithmic("Bytes", [1e4, 1e8], str)

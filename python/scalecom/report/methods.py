@@ -24,7 +24,9 @@ class Look:
 
     @property
     def colour(self) -> str:
-        return f"@series-{self.family if self.family in _FAMILIES else 'other'}"
+        # A second round of dashes is drawn in another colour.
+        is_own = self.family in _FAMILIES and self.variant // len(_DASHES) % 2 == 0
+        return f"@series-{self.family if is_own else 'other'}"
 
     @property
     def dash(self) -> str:
@@ -43,16 +45,11 @@ def labels(methods: Sequence[str]) -> dict[str, str]:
         by_family[family(method)].append(method)
     found = {}
     for name, members in by_family.items():
-        for member, own in zip(members, own_options(members), strict=True):
-            found[member] = ", ".join([name, *own])
+        options = [member.split(",")[1:] for member in members]
+        shared = set.intersection(*map(set, options))
+        for member, own in zip(members, options, strict=True):
+            found[member] = ", ".join([name, *(option for option in own if option not in shared)])
     return found
-
-
-def own_options(methods: Sequence[str]) -> list[list[str]]:
-    """Of each method, the options that not all of them have."""
-    options = [method.split(",")[1:] for method in methods]
-    shared = set.intersection(*map(set, options))
-    return [[option for option in own if option not in shared] for own in options]
 
 
 def looks(named: Iterable[tuple[_Key, str, str]]) -> dict[_Key, Look]:

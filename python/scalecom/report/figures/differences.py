@@ -45,13 +45,13 @@ def forest(title: str, metric: str, rows: Sequence[Compared]) -> Figure:
 
 def _dots(rows: Sequence[Compared], numbers: list[int]) -> Trace:
     """Of the rows of these numbers. They stand where those say, since labels may be alike."""
-    looks = methods.looks((row.label, row.label, row.method) for row in rows)
+    looks = [methods.Look(row.label, methods.family(row.method), 0) for row in rows]
     return {
         "type": "scatter",
         "mode": "markers",
         "x": [rows[i].difference.mean for i in numbers],
         "y": numbers,
-        "marker": {"size": 9, "color": [looks[rows[i].label].colour for i in numbers]},
+        "marker": {"size": 9, "color": [looks[i].colour for i in numbers]},
         "customdata": [wording.difference(rows[i].difference) for i in numbers],
         "hovertemplate": "%{customdata}<extra></extra>",
     }

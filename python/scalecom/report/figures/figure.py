@@ -19,7 +19,7 @@ MUTED = "@muted"
 # Over fewer decades, their powers alone are too few ticks.
 _FEW_DECADES = 2.5
 _TICK_WIDTH = 20
-_TICK_LINES = 3
+_TICK_LINES = 6
 # As many stand side by side on a phone.
 _MOST_LABELS = 7
 
@@ -106,7 +106,10 @@ def logarithmic(title: str, values: Iterable[float], label: Callable[[float], st
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     steps = (1, 2, 5) if math.log10(high / low) < _FEW_DECADES else (1,)
     ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
-    return axis(title, type="log", tickvals=ticks, ticktext=[label(tick) for tick in ticks])
+    # Where the values lie between two ticks, an axis that ends with them would have none.
+    is_bare = sum(low <= tick <= high for tick in ticks) < 2
+    ends = {"range": [first, max(last, first + 1)]} if is_bare else {}
+    return axis(title, type="log", tickvals=ticks, ticktext=[label(tick) for tick in ticks], **ends)
 
 
 def doubling(title: str, values: Iterable[float]) -> dict[str, Any]:
