@@ -204,6 +204,19 @@ def traffic(html: str) -> dict[str, Any]:
     return next(one for one in figures(html) if one["views"][0]["layout"]["xaxis"].get("type") == "log")
 
 
+def test_traffic_is_that_after_the_warm_up(tmp_path: Path) -> None:
+    for learners in (4, 8):
+        write_run(tmp_path / str(learners), f"scalecom,rate=100,warmup={800 // learners}", learners=learners)
+    trace, = traffic(shown(tmp_path))["views"][0]["data"]
+    assert trace["x"] == [4, 8]
+
+
+def test_traffic_of_dense_alone_says_nothing(tmp_path: Path) -> None:
+    for learners in (4, 8):
+        write_run(tmp_path / str(learners), learners=learners)
+    assert "traffic by learners" not in shown(tmp_path)
+
+
 def test_an_axis_has_ticks_however_little_there_is_between_its_ends() -> None:
     axis = logarithmic("Bytes", [15.7e6, 17.6e6], str)
     low, high = (10**end for end in axis["range"])

@@ -36,16 +36,18 @@ def measured_traffic(title: str, measured: Sequence[Measured]) -> Figure:
 
 def traffic_of_runs(title: str, runs: Sequence[Run]) -> Figure | None:
     """Of complete runs of one task, the mean of those of one method and number of learners, which is all that
-    a step's bytes go by; None where no method was run with two numbers of learners."""
+    a step's bytes after the warm-up go by; None where no method but dense was run with two numbers of
+    learners."""
     all_sent: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     method: dict[str, str] = {}  # by spec
     for run in runs:
         if run.outcome and run.outcome.bytes_per_rank_step:
-            all_sent[run.spec][run.learners].append(run.outcome.bytes_per_rank_step)
-            method.setdefault(run.spec, run.method)
+            spec = _without_warmup(run.spec)
+            all_sent[spec][run.learners].append(run.outcome.bytes_per_rank_step)
+            method.setdefault(spec, _without_warmup(run.method))
     several = {spec: {n: sum(found) / len(found) for n, found in sorted(by_learners.items())}
                for spec, by_learners in all_sent.items() if len(by_learners) > 1}
-    if not several:
+    if all(methods.family(spec) == "dense" for spec in several):
         return None
     short = methods.labels([method[spec] for spec in several])
     looks = methods.looks((spec, short[method[spec]], method[spec]) for spec in several)
@@ -56,3 +58,7 @@ def traffic_of_runs(title: str, runs: Sequence[Run]) -> Figure | None:
                 logarithmic("Sent by a rank in a step, mean (bytes)", sent_bytes, wording.bytes_text))
     return Figure(title, "Counted in the runs themselves, after any warm-up. Both axes are logarithmic.",
                   [view], entries(looks))
+
+
+def _without_warmup(method: str) -> str:
+    return ",".join(option for option in method.split(",") if not option.startswith("warmup="))
