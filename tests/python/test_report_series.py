@@ -222,3 +222,15 @@ def test_an_axis_has_ticks_however_little_there_is_between_its_ends() -> None:
     low, high = (10**end for end in axis["range"])
     assert low <= 15.7e6 and 17.6e6 <= high and sum(low <= tick <= high for tick in axis["tickvals"]) >= 2
     assert "range" not in logarithmic("Bytes", [1e4, 1e8], str)
+
+
+def test_with_groups_it_is_said_that_bytes_are_those_between_them(tmp_path: Path) -> None:
+    for learners in (4, 8):
+        write_run(tmp_path / str(learners), SCALECOM, learners=learners)
+    assert "between groups" not in words(shown(tmp_path))
+    for learners in (4, 8):
+        write_run(tmp_path / f"grouped-{learners}", f"{SCALECOM},groups=2", learners=learners, complete=learners == 4)
+    # Two learning curves, one of them of a run that is not complete.
+    assert words(shown(tmp_path)).count("With groups, bytes are those between groups.") == 2
+    write_run(tmp_path / "grouped-8", f"{SCALECOM},groups=2", learners=8)
+    assert words(shown(tmp_path)).count("With groups, bytes are those between groups.") == 3

@@ -7,6 +7,7 @@ from scalecom.report.pairs import Difference
 MISSING = "–"
 OVER_SENTENCES = ("An interval in brackets is of one seed, over the sentences of the test set (95%, paired "
                   "bootstrap); what another seed would give is not in it.")
+BETWEEN_GROUPS = "With groups, bytes are those between groups."
 _PREFIXES = ("", "k", "M", "G", "T", "P")
 
 

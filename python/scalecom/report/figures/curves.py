@@ -125,6 +125,8 @@ def _about(runs: Sequence[Run]) -> str:
         notes.append("A line is the mean over seeds where there are several, its band their lowest and highest.")
     else:
         notes.append("One seed each.")
+    if any(run.has_groups for run in runs):
+        notes.append(wording.BETWEEN_GROUPS)
     ended = {"failed": sum(run.failure is not None for run in runs),
              "not complete": sum(run.outcome is None and run.failure is None for run in runs)}
     notes += [f"{wording.count(number, 'run')} {state}: the line ends where the run does."

@@ -56,8 +56,10 @@ def traffic_of_runs(title: str, runs: Sequence[Run]) -> Figure | None:
     sent_bytes = [figure for figures in several.values() for figure in figures.values()]
     view = View("", traces, doubling("Learners", (n for figures in several.values() for n in figures)),
                 logarithmic("Sent by a rank in a step, mean (bytes)", sent_bytes, wording.bytes_text))
-    return Figure(title, "Counted in the runs themselves, after any warm-up. Both axes are logarithmic.",
-                  [view], entries(looks))
+    about = "Counted in the runs themselves, after any warm-up. Both axes are logarithmic."
+    if any(run.has_groups for run in runs if _without_warmup(run.spec) in several):
+        about = f"{about} {wording.BETWEEN_GROUPS}"
+    return Figure(title, about, [view], entries(looks))
 
 
 def _without_warmup(method: str) -> str:

@@ -80,6 +80,11 @@ class Run:
         return (*self.setting, self.masked_momentum, self.recipe, self.version, self.entrant, self.spec, self.place)
 
     @property
+    def has_groups(self) -> bool:
+        """Then its bytes are those that go between groups."""
+        return any(option.startswith("groups=") for option in self.spec.split(","))
+
+    @property
     def steps_done(self) -> int:
         if self.outcome:
             return self.steps
