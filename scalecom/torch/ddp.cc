@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scalecom/comm/together.h"
+#include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/method_state.h"
@@ -21,12 +22,22 @@ class Hook final : public c10d::CppCommHookInterface<std::shared_ptr<Ddp>> {
   c10::intrusive_ptr<Future> runHook(c10d::GradBucket& bucket) override {
     return state_->reduce(bucket);
   }
+  at::Tensor parseHookResult(const c10::IValue& result) override {
+    return state_->result_of(result);
+  }
 };
 
 c10::intrusive_ptr<Future> make_future(const at::Tensor& tensor) {
   std::vector<at::Device> devices;
   if (tensor.is_cuda()) devices.push_back(tensor.device());
   return c10::make_intrusive<Future>(c10::TensorType::get(), devices);
+}
+
+// DDP would throw an error of the future itself, at once. As a value it comes to result_of().
+void complete_with_error(Future& future, const std::exception_ptr& error) {
+  auto failed = c10::make_intrusive<Future>(c10::TensorType::get());
+  failed->setError(error);
+  future.markCompleted(std::move(failed), std::vector<Future::WeakStorage>{});
 }
 
 std::vector<layout::Tensor> tensors_of(const std::vector<Ddp::Parameter>& parameters) {
@@ -166,9 +177,16 @@ c10::intrusive_ptr<Future> Ddp::reduce(c10d::GradBucket& bucket) {
       reduce_later(std::move(tensor), members_of(bucket), future);
     }
   } catch (const std::exception&) {
-    future->setError(std::current_exception());
+    complete_with_error(*future, std::current_exception());
   }
   return future;
+}
+
+at::Tensor Ddp::result_of(const c10::IValue& result) const {
+  if (!result.isFuture()) return result.toTensor();
+  wait_for_buckets();
+  core::cuda::synchronize(stream_);
+  return result.toFuture()->value().toTensor();  // throws
 }
 
 void Ddp::reduce_later(at::Tensor tensor, std::vector<std::size_t> members,
@@ -184,7 +202,7 @@ void Ddp::reduce_later(at::Tensor tensor, std::vector<std::size_t> members,
     // Before anybody goes on who may end the module, or the process.
     self.reset();
     if (failure) {
-      future->setError(failure);
+      complete_with_error(*future, failure);
     } else {
       future->markCompleted(std::move(tensor));
     }

@@ -44,8 +44,14 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   /// Becomes the reducer's hook. core::UsageError where it has one already.
   void register_with(c10d::Reducer& reducer);
 
-  /// One bucket; the future holds its mean, or the error.
+  /// One bucket. The future's value is for result_of().
   c10::intrusive_ptr<c10::ivalue::Future> reduce(c10d::GradBucket& bucket);
+
+  /// A bucket's mean; or its error, thrown once no bucket is under way: whoever catches it may go
+  /// on with another backward pass, which writes into the same buckets. DDP asks when it has
+  /// brought all buckets of a pass. Which is the last cannot be told from a bucket, as DDP may skip
+  /// those that have no gradients.
+  at::Tensor result_of(const c10::IValue& result) const;
 
   /// FLOPs per gradient by parameter, for rates=flops and rates=paper: before the first bucket. The
   /// first rank's are everybody's.
@@ -73,8 +79,8 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   /// and nothing has changed.
   void load(const std::filesystem::path& folder);
 
-  /// Once no bucket is under way. A backward pass that fails at a bucket leaves those after it to
-  /// the worker, which may wait for its peers.
+  /// Once no bucket is under way. A backward pass that ends early, by an error that is not a
+  /// bucket's, leaves those it has brought to the worker, which may wait for its peers.
   methods::Method& method() {
     wait_for_buckets();
     return *method_;
