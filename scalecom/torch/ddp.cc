@@ -1,5 +1,7 @@
 #include "scalecom/torch/ddp.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -76,6 +78,7 @@ Ddp::Ddp(const std::string& spec, const std::vector<Parameter>& parameters,
   const bool on_gpu = !parameters.empty() && parameters.front().tensor.is_cuda();
   stream_ = on_gpu ? side_stream(core::Device::cuda(parameters.front().tensor.get_device()))
                    : core::Stream::worker();
+  process_ = ::getpid();
 }
 
 void Ddp::register_with(c10d::Reducer& reducer) {
@@ -211,7 +214,8 @@ void Ddp::reduce_later(at::Tensor tensor, std::vector<std::size_t> members,
 }
 
 void Ddp::wait_for_buckets() const {
-  if (stream_.is_worker()) stream_.run([] {}).wait();
+  // A process that was forked later has no such thread.
+  if (stream_.is_worker() && ::getpid() == process_) stream_.run([] {}).wait();
 }
 
 void Ddp::reduce_now(const at::Tensor& tensor, const layout::Layout& layout) {

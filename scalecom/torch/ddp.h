@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <sys/types.h>
 
 #include <filesystem>
 #include <map>
@@ -118,6 +119,7 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   ModelRates rates_;
   std::map<std::vector<std::size_t>, layout::Layout> layouts_;  // by the parameters of a bucket
   core::Stream stream_;                                         // a worker's, or a GPU's
+  pid_t process_ = 0;                                           // in which the worker is
   at::Tensor scale_;                                            // the scaler's memory
 };
 
