@@ -193,7 +193,7 @@ class State:
             own = {k.removeprefix(prefix): v for k, v in merged.items() if k.startswith(prefix)}
             # With groups a rank may have no part of any memory; what it gave names its learner all the same.
             given = own or f"learner_of_rank{rank}" in merged
-            if not given and int(merged["steps"]) > 0 and any(k.startswith("rank") for k in merged):
+            if not given and int(merged["steps"]) > 0 and _may_have_memories(merged):
                 raise ValueError(
                     f"the memories of rank {rank} are missing: error feedback would be lost; give the "
                     f"states of all {merged['world']} ranks"
@@ -330,6 +330,13 @@ class State:
             self.method, len(packed), len(sizes), 100 * elements / max(1, sum(sizes)), sum(sizes),
             sum(sizes) - elements,
         )
+
+
+def _may_have_memories(merged: dict[str, Any]) -> bool:
+    """Whether others than the given ranks may have some. A method without any gives none at any rank; but
+    with groups, so does a rank that has no part."""
+    divided = int(merged.get("learners", merged["world"])) != int(merged["world"])
+    return divided or any(k.startswith("rank") for k in merged)
 
 
 def _trained_parameters(ddp: DistributedDataParallel) -> tuple[list[str], list[torch.Tensor]]:

@@ -144,6 +144,10 @@ def _save_of_one_layer(rank: int, _size: int) -> dict:
     return state.state_dict()
 
 
+def _load_own_of_one_layer(rank: int, size: int, states: list[dict]) -> torch.Tensor:
+    return _load_of_one_layer(rank, size, [states[rank]])
+
+
 def _load_of_one_layer(_rank: int, _size: int, states: list[dict]) -> torch.Tensor:
     ddp = DistributedDataParallel(nn.Linear(16, 4, bias=False).to(DEVICE))
     state = scalecom.register(ddp, "scalecom,rate=64,first=compressed")
@@ -160,6 +164,14 @@ def test_a_rank_that_has_no_part_is_not_missing(world) -> None:
         torch.testing.assert_close(memory, sum(parts) / 2)
     with pytest.raises(RankError, match="rank 3 are missing"):
         world(2).run(_load_of_one_layer, states[:3])
+
+
+def test_the_state_of_a_rank_that_has_no_part_is_not_enough(world) -> None:
+    states = world(4).run(_save_of_one_layer)
+    assert any("weight" in k for k in states[0]) != any("weight" in k for k in states[1])
+    for error in world(2).errors(_load_own_of_one_layer, states):
+        assert isinstance(error, ValueError)
+        assert "give the states of all 4 ranks" in str(error)
 
 
 def _register(rank: int, _size: int, methods: list[str]) -> None:
