@@ -175,15 +175,14 @@ class State:
         self._restore(int(merged["steps"]), memories)
 
     def _same_ranks(self, merged: dict[str, Any]) -> bool:
-        """Whether this rank's own memories fit: as many ranks, divided alike."""
-        rank, world = dist.get_rank(self._group), dist.get_world_size(self._group)
-        learner, learners = rank, world
-        if self._levels:
-            learner, learners = self._levels.learner, self._levels.learners
+        """Whether each rank can take its own back: as many ranks, divided alike. Ranks that are given the
+        same states are of one mind."""
+        world = dist.get_world_size(self._group)
+        learner_of = self._levels.learner_of if self._levels else list(range(world))
         return (
             int(merged["world"]) == world
-            and int(merged.get("learners", world)) == learners
-            and int(merged.get(f"learner_of_rank{rank}", rank)) == learner
+            and int(merged.get("learners", world)) == len(set(learner_of))
+            and all(int(merged.get(f"learner_of_rank{r}", one)) == one for r, one in enumerate(learner_of))
         )
 
     def _memories_of(self, merged: dict[str, Any], ranks: list[int]) -> dict[str, torch.Tensor]:

@@ -23,6 +23,7 @@ class Levels:
     between: Any
     learner: int
     learners: int
+    learner_of: list[int]  # by rank
     parts: list[tuple[list[int], Any]]  # as the extension takes them
 
 
@@ -58,9 +59,9 @@ def divide(group: Any, spec: str, deadline: timedelta) -> Levels | None:
     rank, size = dist.get_rank(group), dist.get_world_size(group)
     rows = _by_host(group) if wanted == "node" else _by_number(size, int(wanted))
     columns = [list(column) for column in zip(*rows, strict=True)]
-    learner = next(i for i, row in enumerate(rows) if rank in row)
+    learner_of = [next(i for i, row in enumerate(rows) if one in row) for one in range(size)]
     inside, between = (_own_of(group, lists, rank, deadline) for lists in (rows, columns))
-    return Levels(inside[1], between[1], learner, len(rows), [inside, between])
+    return Levels(inside[1], between[1], learner_of[rank], len(rows), learner_of, [inside, between])
 
 
 def _agreed(group: Any, spec: str) -> str | None:

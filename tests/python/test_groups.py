@@ -10,6 +10,7 @@ import torch
 from devices import DEVICE
 from models import batch, flat, network, train
 from ranks import RankError
+from scalecom import saved
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -172,6 +173,45 @@ def test_the_state_of_a_rank_that_has_no_part_is_not_enough(world) -> None:
     for error in world(2).errors(_load_own_of_one_layer, states):
         assert isinstance(error, ValueError)
         assert "give the states of all 4 ranks" in str(error)
+
+
+def _save_by_host(rank: int, size: int) -> dict:
+    os.environ["SCALECOM_NODE"] = f"host{rank // 2}"
+    try:
+        return _save(rank, size, f"{ROW},groups=node")
+    finally:
+        del os.environ["SCALECOM_NODE"]
+
+
+def _resume_by_other_hosts(rank: int, _size: int, states: list[dict]) -> dict:
+    os.environ["SCALECOM_NODE"] = f"host{rank % 2}"
+    try:
+        ddp = DistributedDataParallel(network(), bucket_cap_mb=0.1)
+        state = scalecom.register(ddp, f"{ROW},groups=node")
+        state.load_state_dict(*states)
+        loaded = state.state_dict()
+        nn.functional.cross_entropy(ddp(batch(rank, 0)[0]), batch(rank, 0)[1]).backward()
+        return loaded
+    finally:
+        del os.environ["SCALECOM_NODE"]
+
+
+def _mean_over_learners(states: list[dict]) -> dict[str, torch.Tensor]:
+    learners: dict[int, dict[str, torch.Tensor]] = {}
+    for rank, state in enumerate(states):
+        own = {k.removeprefix(f"rank{rank}."): v for k, v in state.items() if k.startswith(f"rank{rank}.")}
+        learners.setdefault(state[f"learner_of_rank{rank}"], {}).update(own)
+    sizes = {name: p.numel() for name, p in network().named_parameters()}
+    return saved.mean([saved.join(memories, sizes) for memories in learners.values()])
+
+
+def test_ranks_that_moved_to_other_hosts_keep_the_mean(world) -> None:
+    """Of which two are parts of the learner of the same number as before, and two are not."""
+    states = world(4).run(_save_by_host)
+    before, after = _mean_over_learners(states), _mean_over_learners(world(4).run(_resume_by_other_hosts, states))
+    assert before.keys() == after.keys()
+    for name, memory in before.items():
+        torch.testing.assert_close(after[name], memory)
 
 
 def _register(rank: int, _size: int, methods: list[str]) -> None:
