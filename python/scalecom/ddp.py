@@ -150,7 +150,8 @@ class State:
     def load_state_dict(self, *states: dict[str, Any]) -> None:
         """Takes back what state_dict() gave: this rank's own, or, where the number of ranks is
         another one, those of all former ranks. Then every rank gets the mean of their memories,
-        which keeps what is still to be sent.
+        which keeps what is still to be sent. With groups, those of all ranks are needed too where
+        configure() had changed the rates: parts of memories are cut by those of the first step.
 
         Raises ValueError, and changes nothing, where a memory is missing, or not this model's, or where
         the method was another one, but for its groups: change options afterwards, by configure(), which
@@ -164,7 +165,7 @@ class State:
                 "then configure() it"
             )
         if self._same_ranks(merged):
-            memories = self._memories_of(merged, [dist.get_rank(self._group)])
+            memories = self._own_memories(merged)
         else:
             learners: dict[int, list[int]] = {}
             for rank in range(int(merged["world"])):
@@ -184,6 +185,15 @@ class State:
             and int(merged.get("learners", world)) == len(set(learner_of))
             and all(int(merged.get(f"learner_of_rank{r}", one)) == one for r, one in enumerate(learner_of))
         )
+
+    def _own_memories(self, merged: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """Where the ranks are the same. Those of the whole learner, if all its ranks gave theirs: after other
+        rates had come by configure(), its parts are not cut as they are to be from now on."""
+        if self._levels:
+            whole = [r for r, one in enumerate(self._levels.learner_of) if one == self._levels.learner]
+            if all(f"learner_of_rank{r}" in merged for r in whole):
+                return saved.join(self._memories_of(merged, whole), self._sizes)
+        return self._memories_of(merged, [dist.get_rank(self._group)])
 
     def _memories_of(self, merged: dict[str, Any], ranks: list[int]) -> dict[str, torch.Tensor]:
         found: dict[str, torch.Tensor] = {}

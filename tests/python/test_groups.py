@@ -214,6 +214,43 @@ def test_ranks_that_moved_to_other_hosts_keep_the_mean(world) -> None:
         torch.testing.assert_close(after[name], memory)
 
 
+def _change_rates(rank: int, _size: int, folder: str) -> dict:
+    _, state, ddp = train(rank, f"{ROW},groups=2", 1)
+    state.configure("rate=200")
+    nn.functional.cross_entropy(ddp(batch(rank, 1)[0]), batch(rank, 1)[1]).backward()
+    state.save(folder)
+    return state.state_dict()
+
+
+def _after_other_rates(rank: int, _size: int, saved_at: str | list[dict]) -> tuple[dict, torch.Tensor]:
+    """What is still to be sent, and the gradient of the next step."""
+    ddp = DistributedDataParallel(network(), bucket_cap_mb=0.1)
+    state = scalecom.register(ddp, f"{ROW.replace('rate=10', 'rate=200')},groups=2")
+    if isinstance(saved_at, str):
+        state.load(saved_at)
+    else:
+        state.load_state_dict(*saved_at)
+    loaded = state.state_dict()
+    nn.functional.cross_entropy(ddp(batch(rank, 2)[0]), batch(rank, 2)[1]).backward()
+    return loaded, flat(p.grad for p in ddp.module.parameters())
+
+
+def test_parts_go_on_after_rates_have_changed(world, tmp_path) -> None:
+    """They are still cut as the first rates had it, and the new ones have it otherwise."""
+    states = world(4).run(_change_rates, str(tmp_path))
+    by_states = world(4).run(_after_other_rates, states)
+    by_folder = world(4).run(_after_other_rates, str(tmp_path))
+    for (loaded, gradient), (_, other) in zip(by_states, by_folder, strict=True):
+        assert loaded["steps"] == 2
+        assert torch.equal(gradient, other)
+    learners = [{k.split(".", 1)[1]: v for s in pair for k, v in s.items() if k.startswith("rank")}
+                for pair in (states[:2], states[2:])]
+    sizes = {name: p.numel() for name, p in network().named_parameters()}
+    for rank, (loaded, _) in enumerate(by_states):
+        for name, memory in saved.join(learners[rank // 2], sizes).items():
+            assert torch.equal(loaded[f"rank{rank}.{name}"], memory)
+
+
 def _register(rank: int, _size: int, methods: list[str]) -> None:
     scalecom.register(DistributedDataParallel(network()), methods[rank % len(methods)])
 
