@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,8 +23,18 @@ def _numbers(folder: Path) -> list[int]:
     return sorted(int(f.name) for f in folder.glob("*") if f.name.isdecimal())
 
 
+def _flush(path: Path) -> None:
+    """To the disk: a file, or the names in a folder."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def save(folder: Path, number: int, state: scalecom.State, **parts: Part) -> None:
-    """Writes folder/number on every rank's behalf, complete or not at all, and drops older ones.
+    """Writes folder/number on every rank's behalf, complete or not at all, though the power may fail, and
+    drops older ones but for the last.
 
     Every rank calls it; the folder is one that all of them see."""
     first = dist.get_rank() == 0
@@ -35,11 +46,14 @@ def save(folder: Path, number: int, state: scalecom.State, **parts: Part) -> Non
     state.save(partial / "memories")
     if first:
         torch.save({name: part.state_dict() for name, part in parts.items()}, partial / "parts.pt")
-    dist.barrier()  # all memories are there
+    dist.barrier()  # all memories are there, and on the disk
     if first:
         older = _numbers(folder)
+        _flush(partial / "parts.pt")
+        _flush(partial)
         partial.rename(folder / str(number))
-        for former in older:
+        _flush(folder)
+        for former in older[:-1]:
             shutil.rmtree(folder / str(former))
     dist.barrier()
 
