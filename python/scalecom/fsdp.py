@@ -162,7 +162,10 @@ class FsdpState(State):
         self, checkpoint: str | PathLike[str] | dcp.StorageReader, key: str = "scalecom"
     ) -> None:
         """Takes back what dcp.save wrote of state_dict() under `key`, whatever the number of nodes and
-        the size of their shards were. Every rank calls it. Raises ValueError as load_state_dict()."""
+        the size of their shards were. Every rank calls it. Raises ValueError as load_state_dict().
+
+        torch unpickles a checkpoint's metadata, and what is no tensor in it, which can run code: give
+        folders that you trust. save() and load() read no pickle."""
         is_reader = isinstance(checkpoint, dcp.StorageReader)
         reader = checkpoint if is_reader else dcp.FileSystemReader(checkpoint)
         saved = reader.read_metadata().state_dict_metadata

@@ -1,6 +1,6 @@
-"""No file of the project reads pickles that may run code, starts a shell with somebody's text, runs code
-that it finds, or makes temporary files whose names can be guessed. What a user runs makes no file where a
-link may lie.
+"""No file of the project reads pickles that may run code, but for torch's checkpoints in named places, starts
+a shell with somebody's text, runs code that it finds, or makes temporary files whose names can be guessed. What
+a user runs makes no file where a link may lie.
 
 Each rule is tried on a line that breaks it before it is used."""
 
@@ -95,10 +95,63 @@ def test_python() -> None:
     assert not broken, "\n".join(broken)
 
 
-def test_the_installed_package_reads_no_pickle_at_all() -> None:
+def test_the_installed_package_reads_no_pickle_of_its_own() -> None:
     """Not even what torch.load takes: its files are safetensors, read in C++."""
     for path in files("python/scalecom/*.py"):
         assert "torch.load" not in path.read_text(), name(path)
+
+
+# Reading a checkpoint of torch.distributed.checkpoint unpickles its .metadata, and what is no tensor in it.
+# docs/reliability.md names the first two; tests read what they have written.
+READS_CHECKPOINTS = {
+    "python/scalecom/fsdp.py", "examples/fsdp/train.py", "tests/python/test_state.py",
+    "tests/python/test_fsdp_state.py",
+}
+CHECKPOINTS = "torch.distributed.checkpoint"
+READERS = {"load", "async_load", "load_state_dict", "FileSystemReader", "_load_state_dict_from_keys",
+           "dcp_to_torch_save"}
+
+
+def checkpoint_readers(text: str) -> Iterator[str]:
+    """Whatever reads such a checkpoint, by any name that its module is imported under."""
+    tree = ast.parse(text)
+    modules = {CHECKPOINTS}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {alias.asname for alias in node.names if alias.asname and alias.name.startswith(CHECKPOINTS)}
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                if whole == CHECKPOINTS:
+                    modules.add(alias.asname or alias.name)
+                if whole.startswith(CHECKPOINTS) and alias.name in READERS:
+                    yield f"line {node.lineno}: {whole}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in READERS:
+            module = _dotted(node.value)
+            if node.attr == "FileSystemReader" or any(module == m or module.startswith(f"{m}.") for m in modules):
+                yield f"line {node.lineno}: {_dotted(node)}"
+
+
+def test_checkpoints_of_torch_are_read_in_named_places_alone() -> None:
+    _expect_rule(
+        checkpoint_readers,
+        ["import torch.distributed.checkpoint as dcp\ndcp.load(x)",
+         "import torch.distributed.checkpoint as other\nother.load(x)",
+         "from torch.distributed import checkpoint\ncheckpoint.load(x)",
+         "import torch.distributed.checkpoint\ntorch.distributed.checkpoint.load(x)",
+         "from torch.distributed.checkpoint import load", "x.FileSystemReader(p)",
+         "from torch.distributed.checkpoint.filesystem import FileSystemReader"],
+        ["import torch.distributed.checkpoint as dcp\ndcp.save(x)", "import checkpoint\ncheckpoint.load(x)",
+         "torch.load(p, weights_only=True)",
+         "from torch.distributed.checkpoint.state_dict import get_state_dict"],
+    )
+    found = {
+        name(path)
+        for path in [*files("*.py"), *scripts("python3")]
+        if list(checkpoint_readers(path.read_text()))
+    }
+    assert found == READS_CHECKPOINTS, found
 
 
 def test_cpp() -> None:
