@@ -73,7 +73,8 @@ void MemoryStore::claim(const layout::Slice& slice) {
   if (other != memories_.end() && other->first.starts_with(parts) && other->first != key) {
     throw core::UsageError(core::concat("[memory] '", key, "' is needed and '", other->first,
                                         "' is there: these memories are of ranks that were "
-                                        "divided otherwise"));
+                                        "divided otherwise; restore whole tensors, as loading a "
+                                        "saved folder or the states of all ranks does"));
   }
   const auto whole = memories_.find(slice.name);
   if (key == slice.name || whole == memories_.end()) return;

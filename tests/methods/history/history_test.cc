@@ -84,17 +84,16 @@ std::string name_of(const ::testing::TestParamInfo<Histories::ParamType>& info) 
 
 INSTANTIATE_TEST_SUITE_P(
     All, Histories,
-    ::testing::Combine(::testing::Values("scalecom,rate=10,beta=0.1,check=conserve",
-                                         "scalecom,rate=10,beta=1,warmup=3",
-                                         "scalecom,rate=20,beta=0.5,leaders=sharded",
-                                         "scalecom,rate=7,select=chunk:50,values=bf16,beta=0.3",
-                                         "scalecom,rate=10,select=exact",
-                                         "scalecom,rate=10,select=random,beta=0.1",
-                                         "scalecom,rate=10,beta=0.1,groups=2",
-                                         "weighted,rate=10,a=1,b=1", "topk,rate=10,warmup=3",
-                                         "gtopk,rate=10", "powersgd,rank=2", "adacomp",
-                                         "sketched_sgd,rate=20,momentum=0"),
-                       ::testing::ValuesIn(worlds::worlds({1, 2, 5}, {}))),
+    ::testing::Combine(
+        ::testing::Values(
+            "scalecom,rate=10,beta=0.1,check=conserve", "scalecom,rate=10,beta=1,warmup=3",
+            "scalecom,rate=20,beta=0.5,leaders=sharded",
+            "scalecom,rate=7,select=chunk:50,values=bf16,beta=0.3", "scalecom,rate=10,select=exact",
+            "scalecom,rate=10,select=random,beta=0.1", "scalecom,rate=10,beta=0.1,groups=2",
+            "weighted,rate=10,a=1,b=1", "topk,rate=10,warmup=3",
+            "scalecom,rate=20,leaders=sharded,groups=2", "dgc,rate=10,momentum=0,warmup=4",
+            "gtopk,rate=10", "powersgd,rank=2", "adacomp", "sketched_sgd,rate=20,momentum=0"),
+        ::testing::ValuesIn(worlds::worlds({1, 2, 5}, {}))),
     name_of);
 
 // The lives above are not spared.
