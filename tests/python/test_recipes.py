@@ -64,7 +64,7 @@ def test_imagenet_goes_on_as_if_it_had_not_stopped(pictures: Path, tmp_path: Pat
     printed = _ok("imagenet", *_imagenet(pictures, tmp_path / "straight", 3))
     assert re.findall(r"epoch (\d): loss \d+\.\d+, top-1 \d+\.\d+%", printed) == ["1", "2", "3"]
     _ok("imagenet", *_imagenet(pictures, tmp_path / "stopped", 2))
-    assert [f.name for f in (tmp_path / "stopped").iterdir()] == ["2"]
+    assert sorted(f.name for f in (tmp_path / "stopped").iterdir()) == ["1", "2"]
     printed = _ok("imagenet", *_imagenet(pictures, tmp_path / "stopped", 3))
     assert "epoch 3" in printed and "epoch 2" not in printed
     _expect_same(_weights(tmp_path / "straight", 3), _weights(tmp_path / "stopped", 3))
