@@ -28,6 +28,9 @@ message(STATUS "libtorch: ${torch_root}")
 add_library(torch INTERFACE IMPORTED)
 target_include_directories(torch INTERFACE ${torch_root}/include
                                            ${torch_root}/include/torch/csrc/api/include)
+# Before libtorch, or the loader takes std::filesystem from there: wheels are built with an old compiler's
+# library, some of whose functions libtorch.so exports, and which crash beside a newer one.
+target_link_libraries(torch INTERFACE stdc++)
 foreach(part torch torch_cpu c10)
   add_library(torch::${part} SHARED IMPORTED)
   set_target_properties(torch::${part} PROPERTIES IMPORTED_LOCATION ${torch_root}/lib/lib${part}.so)
