@@ -216,13 +216,12 @@ std::optional<recipes::Outcome> outcome(const Run& run, const std::optional<fs::
   outcome.inside_bytes_per_rank_step = train::number(result, "inside_bytes_per_rank_step");
   metric = result.at("metric").get<std::string>();
   const bool apart = train::tasks::recipe(run.recipe.request.task).scored_apart;
-  const fs::path file = run.folder / "score.json";
-  if (!fs::exists(file)) return apart ? std::nullopt : std::optional(outcome);
-  const ordered_json scored = train::read_json(file);
-  if (baseline) outcome.against_baseline = paired_interval(scored, *baseline);
+  const std::optional<Score> scored = read_score(run.folder);
+  if (!scored) return apart ? std::nullopt : std::optional(outcome);
+  if (baseline) outcome.against_baseline = paired_interval(*scored, *baseline);
   if (!apart) return outcome;
-  outcome.value = scored.at("value").get<double>();
-  metric = scored.at("metric").get<std::string>();
+  outcome.value = scored->value;
+  metric = scored->metric;
   return outcome;
 }
 

@@ -22,17 +22,26 @@ namespace core = scalecom::core;
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
+/// What a score.json says of two runs; nothing where it says nothing that can be used.
+std::optional<Score::Paired> read_paired(const ordered_json& paired) {
+  if (!paired.is_object()) return std::nullopt;
+  const ordered_json against = paired.value("against", ordered_json());
+  const ordered_json interval = paired.value("interval_95", ordered_json());
+  if (!against.is_string() || !interval.is_array() || interval.size() != 2) return std::nullopt;
+  if (!interval.at(0).is_number() || !interval.at(1).is_number()) return std::nullopt;
+  return Score::Paired{against.get<std::string>(),
+                       train::number(paired, "difference"),
+                       {interval.at(0).get<double>(), interval.at(1).get<double>()}};
+}
+
 /// Whether the baseline still has the score that a run's was compared with: it may have been run
 /// again since.
-bool is_of_this(const ordered_json& scored, const fs::path& baseline) {
+bool is_of_this(const Score& scored, const fs::path& baseline) {
   constexpr double kRounding = 1e-6;
-  const fs::path file = baseline / "score.json";
-  if (!fs::exists(file)) return true;
-  const auto before = train::number(train::read_json(file), "value");
-  const auto after = train::number(scored, "value");
-  const auto difference = train::number(scored.at("paired"), "difference");
-  if (!before || !after || !difference) return false;
-  return std::abs(*after - *before - *difference) < kRounding;
+  const std::optional<Score> before = read_score(baseline);
+  if (!before) return true;
+  if (!scored.paired->difference) return false;
+  return std::abs(scored.value - before->value - *scored.paired->difference) < kRounding;
 }
 
 }  // namespace
@@ -59,29 +68,39 @@ void score(const fs::path& run, const std::optional<fs::path>& baseline,
                                       " failed: see that it can be run by hand"));
 }
 
-bool is_scored(const fs::path& run, const std::optional<fs::path>& baseline) {
+std::optional<Score> read_score(const fs::path& run) {
   const fs::path file = run / "score.json";
-  if (!fs::exists(file)) return false;
-  return !baseline || paired_interval(train::read_json(file), *baseline).has_value();
+  if (!fs::exists(file)) return std::nullopt;
+  const ordered_json json = train::read_json(file);
+  const auto value = json.is_object() ? train::number(json, "value") : std::nullopt;
+  if (!value || !json.contains("metric") || !json["metric"].is_string()) {
+    throw core::UsageError(core::concat("[reproduce] ", file.string(),
+                                        " is damaged: it is no score; remove it, and score the "
+                                        "run again"));
+  }
+  return Score{*value, json["metric"].get<std::string>(),
+               read_paired(json.value("paired", ordered_json()))};
 }
 
-std::optional<train::recipes::Interval> paired_interval(const ordered_json& scored,
+bool is_scored(const fs::path& run, const std::optional<fs::path>& baseline) {
+  try {
+    const std::optional<Score> scored = read_score(run);
+    return scored && (!baseline || paired_interval(*scored, *baseline));
+  } catch (const core::UsageError&) {
+    return false;
+  }
+}
+
+std::optional<train::recipes::Interval> paired_interval(const Score& scored,
                                                         const fs::path& baseline) {
-  const auto paired = scored.find("paired");
-  if (paired == scored.end() || !paired->is_object()) return std::nullopt;
+  if (!scored.paired) return std::nullopt;
   // By its place in OUT, which may have been moved since, or be called by another name.
   const auto place = [](const fs::path& run) {
     return run.parent_path().filename() / run.filename();
   };
-  const ordered_json against = paired->value("against", ordered_json());
-  const ordered_json interval = paired->value("interval_95", ordered_json());
-  if (!against.is_string() || place(against.get<std::string>()) != place(baseline)) {
-    return std::nullopt;
-  }
-  if (!interval.is_array() || interval.size() != 2) return std::nullopt;
-  if (!interval.at(0).is_number() || !interval.at(1).is_number()) return std::nullopt;
+  if (place(scored.paired->against) != place(baseline)) return std::nullopt;
   if (!is_of_this(scored, baseline)) return std::nullopt;
-  return train::recipes::Interval{interval.at(0).get<double>(), interval.at(1).get<double>()};
+  return scored.paired->interval;
 }
 
 }  // namespace cli

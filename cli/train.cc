@@ -107,7 +107,7 @@ void print_result(const ordered_json& result) {
       {"the same, warm-up included", number_or_dash(result["whole_run_rate"], "{:.1f}x")},
       {"peak memory", bytes_text(result["peak_bytes"])}};
   if (result.contains("inside_bytes_per_rank_step")) {
-    rows.emplace_back(fmt::format("the same inside groups of {}", result["group"].get<int>()),
+    rows.emplace_back(fmt::format("the same inside groups of {}", result["group"].dump()),
                       number_or_dash(result["inside_bytes_per_rank_step"], "{:.0f}"));
   }
   if (result.contains("device_peak_bytes")) {

@@ -169,6 +169,10 @@ nlohmann::ordered_json RunFolder::result() const {
          {"steps", "seconds", "bytes_per_rank_step", "effective_rate", "whole_run_rate"}) {
       if (!result.contains(key)) return false;
     }
+    for (const char* const key : {"group", "device_peak_bytes"}) {
+      if (result.contains(key) && !number(result, key)) return false;
+    }
+    if (result.contains("inside_bytes_per_rank_step") != result.contains("group")) return false;
     return number(result, "value") && number(result, "peak_bytes") && number(result, "learners") &&
            result.contains("metric") && result["metric"].is_string() && result.contains("method") &&
            result["method"].is_string();

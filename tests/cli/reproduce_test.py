@@ -315,6 +315,11 @@ def test_translations_are_scored_apart(folder):
     assert f"scripts/score {place}" in done.stderr and table(folder) == {}
     expect_ok(reproduce(folder, recipe, options=(*options, "--score", write_scorer(folder))))
     assert table(folder)["text"]["metric"] == "BLEU" and table(folder)["text"]["mean"] == 12.5
+    for damaged in ("", "[1]", '{"metric": "BLEU"}', '{"metric": 1, "value": 12.5}', '{"metric": "BLEU", "value": "a"}'):
+        (place / "score.json").write_text(damaged)
+        expect_refused(reproduce(folder, recipe, options=options), "score.json", "damaged")
+        expect_ok(reproduce(folder, recipe, options=(*options, "--score", write_scorer(folder))))
+        assert table(folder)["text"]["mean"] == 12.5
     (place / "score.json").unlink()
     expect_refused(reproduce(folder, recipe, options=(*options, "--score", "/bin/false")), "--score")
 

@@ -150,6 +150,29 @@ TEST_F(RunFolderTest, AResultIsWholeOrDamaged) {
     EXPECT_NE(message_of<UsageError>([&] { run.result(); }).find("result.json"), std::string::npos)
         << text;
   }
+  const nlohmann::ordered_json whole{{"method", "dense"},
+                                     {"metric", "accuracy"},
+                                     {"value", 3},
+                                     {"steps", 1},
+                                     {"seconds", 1},
+                                     {"learners", 2},
+                                     {"peak_bytes", 1},
+                                     {"bytes_per_rank_step", nullptr},
+                                     {"effective_rate", nullptr},
+                                     {"whole_run_rate", nullptr}};
+  run.write_result(whole);
+  EXPECT_EQ(run.result(), whole);
+  // What is said of groups belongs together; how much is sent inside them may not be known.
+  nlohmann::ordered_json grouped = whole;
+  grouped["inside_bytes_per_rank_step"] = nullptr;
+  run.write_result(grouped);
+  EXPECT_THROW(run.result(), UsageError);
+  grouped["group"] = 2;
+  run.write_result(grouped);
+  EXPECT_EQ(run.result(), grouped);
+  grouped["group"] = "two";
+  run.write_result(grouped);
+  EXPECT_THROW(run.result(), UsageError);
 }
 
 TEST_F(RunFolderTest, APipeIsNoFileOfARun) {
