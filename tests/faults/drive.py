@@ -31,7 +31,7 @@ from pathlib import Path
 import report
 from job import environment, wait_for
 from kinds import KINDS, PATIENCE, Outcome, Site
-from launchers import LAUNCHERS, RANKS, STEPS, TRAIN, Launcher, Training
+from launchers import EVERY, LAUNCHERS, RANKS, STEPS, TRAIN, Launcher, Training
 from shaped_network import ShapedHosts
 
 DISK = "6m"
@@ -130,6 +130,9 @@ class Driver:
             count = min(self.args.a_run, self.args.faults - self.met())
             for turn, kind in enumerate(kinds[:count]):
                 after = STEPS * turn // (self.args.a_run + 1)
+                # Some of the last ones while the run ends.
+                if turn == self.args.a_run - 1 and kind != "disk" and chance.random() < 0.5:
+                    after = STEPS
                 self.one_fault(number, kind, after, training, chance, hosts, disk)
             self.end(number, training)
         shutil.rmtree(folder)
@@ -153,6 +156,9 @@ class Driver:
         early = kind != "disk" and chance.random() < 0.15
         step = after + chance.randrange(steps // (2 * self.args.a_run + 2))
         pause = chance.uniform(0, 0.4) if early else chance.uniform(0, 0.1)
+        ending = after == steps
+        if ending:
+            early, step, pause = False, steps - 3 * EVERY, chance.uniform(0, 0.5)
         victim = chance.randrange(RANKS)
         before = training.checkpoint()
         job = training.start()
@@ -165,7 +171,8 @@ class Driver:
                 if not job.is_over():
                     site = Site(training, job, victim, early, chance, hosts, disk, self.args.grace)
                     outcome = KINDS[kind](site)
-                if training.is_complete():
+                # Complete all the same, or already: the survivors had nothing to report, but none may hang.
+                if training.is_complete() and not outcome.hangs:
                     outcome = Outcome(missed=True)
             began = time.monotonic()
             if not job.finish(PATIENCE) and not outcome.wrong:
@@ -179,7 +186,7 @@ class Driver:
                 outcome.wrong = f"the checkpoint of step {before} is lost"
             if outcome.wrong:
                 self.keep(number, kind, job)
-            self.note(run=number, launcher=training.launcher.name, kind=kind, early=early, victim=victim,
+            self.note(run=number, launcher=training.launcher.name, kind=kind, early=early, ending=ending, victim=victim,
                       **asdict(outcome), launcher_seconds=round(launcher_seconds, 2),
                       resumes_from=training.checkpoint())
         finally:

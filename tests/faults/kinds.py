@@ -49,6 +49,7 @@ class Outcome:
     survivors: int = 0
     knows_victim: bool | None = None  # whether any survivor named it, where that was to be
     wrong: str = ""  # what was not as it must be
+    hangs: bool = False  # and that is why
     missed: bool = False  # the run had ended before
 
 
@@ -69,7 +70,7 @@ def _judge(site: Site, began: float, survivors: set[int], seconds: float = DEADL
     if reading:
         outcome.late = outcome.gone = None
     if not survivors <= job.ended.keys():
-        outcome.wrong = f"ranks {sorted(survivors - job.ended.keys())} hang"
+        outcome.wrong, outcome.hangs = f"ranks {sorted(survivors - job.ended.keys())} hang", True
     elif max(failed) > began + seconds + site.grace + STARTING * site.early and not reading:
         outcome.wrong = f"{max(failed) - began - DEADLINE:.1f} s beyond the deadline"
     return outcome
@@ -125,7 +126,7 @@ def stop(site: Site) -> Outcome:
     if site.training.launcher.script:
         patience = PATIENCE
     if not site.job.watch(awake + patience, {site.victim}) and not outcome.wrong:
-        outcome.wrong = "the rank that was stopped hangs"
+        outcome.wrong, outcome.hangs = "the rank that was stopped hangs", True
     return outcome
 
 

@@ -22,11 +22,12 @@ def summary(lines: list[dict]) -> str:
     by_kind = defaultdict(list)
     for line in faults:
         by_kind[line["kind"]].append(line)
-    rows = [["fault", "times", "while starting", "survivors", "named the operation", "last, after the deadline",
-             "while starting", "wrong"]]
+    rows = [["fault", "times", "while starting", "while ending", "survivors", "named the operation",
+             "last, after the deadline", "while starting", "wrong"]]
     for kind, those in sorted(by_kind.items()):
         rows.append([kind, str(len(those)), str(sum(line["early"] for line in those)),
-                     str(sum(line["survivors"] for line in those)), str(sum(line["named"] for line in those)),
+                     str(sum(line["ending"] for line in those)), str(sum(line["survivors"] for line in those)),
+                     str(sum(line["named"] for line in those)),
                      _late(those), _late(those, early=True), str(sum(bool(line["wrong"]) for line in those))])
     text = _table(rows)
     rows = [["launcher", "faults", "runs", "with the same bits", "last, after the deadline", "wrong"]]

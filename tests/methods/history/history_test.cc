@@ -92,7 +92,8 @@ INSTANTIATE_TEST_SUITE_P(
             "scalecom,rate=10,select=random,beta=0.1", "scalecom,rate=10,beta=0.1,groups=2",
             "weighted,rate=10,a=1,b=1", "topk,rate=10,warmup=3",
             "scalecom,rate=20,leaders=sharded,groups=2", "dgc,rate=10,momentum=0,warmup=4",
-            "gtopk,rate=10", "powersgd,rank=2", "adacomp", "sketched_sgd,rate=20,momentum=0"),
+            "scalecom,rate=10,beta=0.3,warmup=20,groups=2", "gtopk,rate=10", "powersgd,rank=2",
+            "adacomp", "sketched_sgd,rate=20,momentum=0"),
         ::testing::ValuesIn(worlds::worlds({1, 2, 5}, {}))),
     name_of);
 

@@ -97,7 +97,7 @@ void Ledger::check(const Method& method, double unit, comm::Communicator& commun
     if (!(off > furthest)) continue;
     furthest = off;
     finding = core::concat("element ", i, ": ", entry.in, " went in, ", entry.out, " came out and ",
-                           left, " is left");
+                           left, " is left, ", furthest, " times further off than is forgiven");
   }
   if (!finding.empty()) throw Lost(finding);
 }

@@ -41,6 +41,9 @@ class Buckets {
 /// Of what an entry has moved: a few roundings of fp32 a step, and for a product of factors those
 /// of the larger numbers that it is a sum of.
 double forgiven_by(const std::string& spec) {
+  // What its ranks send of an entry may be larger than the entry and than its mean, which the books
+  // know: one sends its scale upwards, another downwards.
+  if (spec.starts_with("adacomp")) return 1e-5;
   return spec.starts_with("powersgd") ? 1e-4 : 1e-6;
 }
 
@@ -52,7 +55,8 @@ class Player {
         toll_(toll),
         folder_(std::move(folder)),
         world_(world),
-        group_(group_in(spec)),
+        group_(number_in(spec, "groups=", 1)),
+        dense_steps_(spec.starts_with("dgc") ? 0 : number_in(spec, "warmup=", 0)),
         plan_(model_, make(spec)->rate_policy()),
         whole_(plan_.bucket(model_)),
         ledger_(whole_, forgiven_by(spec)) {
@@ -117,10 +121,10 @@ class Player {
   /// What a memory is divided by to be gradient again.
   double unit() const { return beta_.empty() ? 1.0 : static_cast<double>(std::stof(beta_)); }
 
-  /// Ranks of a group, where there are groups.
-  static int group_in(const std::string& spec) {
-    const std::size_t at = spec.find("groups=");
-    return at == std::string::npos ? 1 : std::stoi(spec.substr(at + 7));
+  /// What `key`, such as "groups=", has in a spec.
+  static int number_in(const std::string& spec, std::string_view key, int otherwise) {
+    const std::size_t at = spec.find(key);
+    return at == std::string::npos ? otherwise : std::stoi(spec.substr(at + key.size()));
   }
 
   /// The first `count` of the world go on; of the others `ranks_` is null.
@@ -161,12 +165,12 @@ class Player {
     if (fate == Fate::kSkipped && ranks_ != nullptr) method_->undo();
   }
 
-  /// What a bucket brought and gave. Nothing of a slice that travels dense is kept for later: what
-  /// of it is not used is the caller's loss, by his own will.
+  /// What a bucket brought and gave. Nothing of a slice that travels dense, as all do in a warm-up,
+  /// is kept for later: what of it is not used is the caller's loss, by his own will.
   void book(const layout::Layout& layout, const Gradients& gradients, const std::vector<float>& out,
             Fate fate, bool spoiled) {
     for (const layout::Slice& slice : layout.slices()) {
-      const bool keeps = remembers(slice);
+      const bool keeps = method_->steps() > dense_steps_ && remembers(slice);
       if (!keeps && (spoiled || fate == Fate::kSkipped)) continue;
       for (std::int64_t i = 0; i < slice.length; ++i) {
         const auto at = static_cast<std::size_t>(slice.offset + i);
@@ -289,7 +293,8 @@ class Player {
   const Toll toll_;
   std::filesystem::path folder_;
   comm::Communicator& world_;
-  const int group_;
+  const int group_;        // ranks of one; 1 where there are none
+  const int dense_steps_;  // of the warm-up; that of dgc sends less and less
   const std::vector<layout::Tensor> model_ = small_model();
   layout::RatePlan plan_;
   layout::Layout whole_;
