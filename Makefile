@@ -1,7 +1,7 @@
 # The way in. Every target only calls a script; `make` lists them.
 PREFIX ?= /usr/local
 
-.PHONY: help setup build test test-gpu test-all test-faults test-sanitized fuzz quickstart format check-format tidy install clean
+.PHONY: help setup build test test-gpu test-memcheck test-all test-faults test-sanitized fuzz quickstart format check-format tidy install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -17,6 +17,9 @@ test: setup ## set up, build and run the tests
 
 test-gpu: setup ## build for GPUs and run the tests that need one
 	@scripts/test gpu
+
+test-memcheck: setup ## what needs a GPU, under compute-sanitizer
+	@scripts/test memcheck
 
 test-all: setup ## the tests, under sanitizers too, and those that are long or need root
 	@scripts/test all
