@@ -1,6 +1,7 @@
 """Recipes, and what `scalecom reproduce` makes of them."""
 
 import json
+import pathlib
 import signal
 import stat
 
@@ -71,6 +72,16 @@ def test_what_is_no_recipe(folder):
     expect_refused(run("reproduce", odd), "--out")
     expect_refused(reproduce(folder, write_recipe(folder, "fine"), options=("--seeds", 0)), "--seeds")
     assert not (folder / "out").exists()
+
+
+def test_the_settings_of_the_reference_are_recipes(folder):
+    """Nothing is missing for them but the data."""
+    files = sorted((pathlib.Path(__file__).parents[2] / "docs" / "reference").glob("*.json"))
+    assert len(files) > 20
+    done = reproduce(folder, *files, options=("--data", folder / "none"))
+    lines = done.stderr.splitlines()
+    assert done.returncode == 2 and lines, done
+    assert all("is missing or not a folder" in line for line in lines), lines
 
 
 def test_rows_are_compared_over_paired_seeds(folder):
