@@ -29,7 +29,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import report
-from job import environment, wait_for
+from job import Job, environment, wait_for
 from kinds import KINDS, PATIENCE, Outcome, Site
 from launchers import EVERY, LAUNCHERS, RANKS, STEPS, TRAIN, Launcher, Training
 from shaped_network import ShapedHosts
@@ -176,7 +176,12 @@ class Driver:
                     outcome = Outcome(missed=True)
             began = time.monotonic()
             if not job.finish(PATIENCE) and not outcome.wrong:
-                outcome.wrong = "the launcher hangs"
+                if outcome.missed and self._waits_for_a_dead_agent(training, job):
+                    for launcher in job.launchers:
+                        launcher.terminate()
+                    job.finish(PATIENCE)
+                else:
+                    outcome.wrong = "the launcher hangs"
             launcher_seconds = time.monotonic() - began
             wait_for(lambda: not job.left_over(), 2)
             left = job.left_over()
@@ -192,7 +197,14 @@ class Driver:
         finally:
             job.close()
 
-    def keep(self, number: int, kind: str, job) -> None:
+    @staticmethod
+    def _waits_for_a_dead_agent(training: Training, job: Job) -> bool:
+        """Whether the ranks are all gone and only torchrun is left: where a run is done, its agents wait
+        for one another, for five minutes if one has failed."""
+        agents = training.launcher.engine == "torchrun" and training.launcher.hosts
+        return agents and job.watch(time.monotonic() + 1, set(range(RANKS)))
+
+    def keep(self, number: int, kind: str, job: Job) -> None:
         """What all have said, for who looks into it."""
         with (self.args.log / f"said-{number}-{kind}.txt").open("w") as file:
             file.write(f"--- launchers\n{job.launchers_said()}\n")
