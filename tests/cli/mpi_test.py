@@ -141,7 +141,7 @@ def test_a_peer_that_is_late_but_in_time(folder):
 def test_a_peer_that_stops_on_the_way(folder):
     out = folder / "run"
     script = f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo $$ > {folder}/pid; exec "$@"'
-    process = start(*train(out, "--steps", 1000000, "--checkpoint-every", 100, "--deadline", 2),
+    process = start(*train(out, "--steps", 1000000, "--checkpoint-every", 100, "--deadline", 10),
                     program=(MPIRUN, "--oversubscribe", "-n", "2", "bash", "-c", script, "bash"))
     wait_for(lambda: checkpoints(out), "a checkpoint")
     os.kill(int((folder / "pid").read_text()), signal.SIGSTOP)
