@@ -136,19 +136,29 @@ def test_kernels_of_this_machine(folder):
     expect_refused(run(*RESNET, "--kernels", "abacus"), "abacus", "h200")
 
 
+def measured(*command):
+    """Two ranks that time their network; again where the machine is so busy that nothing fits the times,
+    which the program says."""
+    for _ in range(5):
+        done = mpirun((2, PROGRAM, *command))
+        if "do not grow with the bytes" not in done.stderr:
+            break
+    return expect_ok(done)
+
+
 def test_measuring_a_network(folder):
     expect_refused(run("plan", "--measure"), "two ranks", "mpirun")
     expect_refused(run("plan", "--measure", "--deadline", -1), "--deadline -1")
     if MPIRUN is None:
         return
     path = folder / "network.json"
-    done = expect_ok(mpirun((2, PROGRAM, "plan", "--measure", "--json", path)))
+    done = measured("plan", "--measure", "--json", path)
     assert "bandwidth" in done.stdout and "latency" in done.stdout, done.stdout
     network = json.loads(path.read_text())["network"]
     assert network["bandwidth"] > 1e6 and network["latency"] >= 0 and network["ranks"] == 2
     row = planned(*changed(bandwidth=None), "--network", path)["rows"][0]
     assert abs(row["bandwidth"] - network["bandwidth"]) < 1
-    both = expect_ok(mpirun((2, PROGRAM, *changed(bandwidth=None), "--measure")))
+    both = measured(*changed(bandwidth=None), "--measure")
     assert "a hop, ms" in both.stdout and "speed-up" in both.stdout
     job = mpirun((2, PROGRAM, *RESNET, "--measure"))
     expect_job_refused(job, "--bandwidth", "--measure", "give one")
