@@ -38,8 +38,8 @@ class Optimizer {
     /// The gradients that step() is given have momentum in them (methods::Method::brings_momentum):
     /// only the weight decay is given it here. Of SGD.
     bool gradient_has_momentum = false;
-    /// The momentum is kept for all weights, but none moves whose gradient is 0: nothing was sent
-    /// for it. Of SGD.
+    /// The momentum is kept for all weights, but moves none whose gradient is 0: nothing was sent
+    /// for it. Weights decay in every step all the same, apart from the momentum. Of SGD.
     bool masked = false;
   };
 

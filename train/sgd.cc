@@ -3,12 +3,20 @@
 #include "train/slices.h"
 
 namespace train {
+namespace {
+
+/// Apart from the momentum, weights decay as much in the long run as they would with it.
+double decay_a_step(const Optimizer::Options& options) {
+  return options.masked ? options.weight_decay / (1 - options.momentum) : options.weight_decay;
+}
+
+}  // namespace
 
 Sgd::Sgd(std::span<const scalecom::layout::Tensor> tensors, const Options& options,
          scalecom::core::Device device)
     : factors_{0, static_cast<float>(options.momentum), options.gradient_has_momentum,
                options.masked},
-      slices_(weight_slices(tensors, options.weight_decay)),
+      slices_(weight_slices(tensors, decay_a_step(options))),
       momentum_(device, elements(slices_)) {
   if (device.is_cuda()) tiles_ = cuda::make_tiles(device, slices_);
 }
@@ -27,11 +35,10 @@ void Sgd::step(std::span<float> weights, std::span<const float> gradient, double
   for (const cuda::WeightSlice& slice : slices_) {
     for (std::int64_t i = slice.begin; i < slice.end; ++i) {
       const float pull = slice.weight_decay * w[i];
-      const float slope = gradient_has_momentum ? pull : g[i] + pull;
+      const float slope = (gradient_has_momentum ? 0 : g[i]) + (masked ? 0 : pull);
       v[i] = factor * v[i] + slope;
-      const float step = slope + factor * v[i];
-      if (masked && g[i] == 0) continue;
-      w[i] -= step_size * (gradient_has_momentum ? g[i] + step : step);
+      const float step = (gradient_has_momentum ? g[i] : 0) + (slope + factor * v[i]);
+      w[i] -= step_size * (masked ? (g[i] == 0 ? 0 : step) + pull : step);
     }
   }
 }

@@ -93,6 +93,17 @@ TEST(SgdTest, MaskedMomentumIsKeptAndMovesOnlyWhatWasSent) {
   EXPECT_EQ(after.weights, (std::vector<float>{4 - 0.5F * 1.5F, 4}));
 }
 
+// As fast as with plain momentum, by whose factor of 0.5 a pull counts twice in the long run.
+TEST(SgdTest, MaskedMomentumLetsWeightsDecayInEveryStep) {
+  const std::vector<scalecom::layout::Tensor> tensors{{"w", {1, 2}}};
+  Optimizer::Options masked;
+  masked.masked = true;
+  const Stepped after = step_twice(scalecom::testing::device(), {4, 4}, {1, 0}, tensors, masked);
+  // By half a learning rate of their weights, 0.5 and then 1.
+  EXPECT_EQ(after.momentum, (std::vector<float>{0.5F, 0}));
+  EXPECT_EQ(after.weights, (std::vector<float>{(3 - 0.5F * 1.5F) / 2, 3.0F / 2}));
+}
+
 TEST(AdamTest, StepsByTheRateWhateverTheGradient) {
   const std::vector<scalecom::layout::Tensor> tensors{{"b", {3}}};
   const auto adam = make_optimizer(tensors, {Optimizer::Kind::kAdam, 0.9, 0});

@@ -17,12 +17,14 @@ __global__ void __launch_bounds__(kTileThreads)
     const float weight = d_weights[i];
     const float gradient = d_gradient[i];
     const float pull = tile.weight_decay * weight;
-    const float slope = factors.gradient_has_momentum ? pull : gradient + pull;
+    const float slope =
+        (factors.gradient_has_momentum ? 0 : gradient) + (factors.masked ? 0 : pull);
     const float speed = factors.momentum * d_momentum[i] + slope;
     d_momentum[i] = speed;
-    const float step = slope + factors.momentum * speed;
-    if (factors.masked && gradient == 0) continue;
-    d_weights[i] = weight - factors.rate * (factors.gradient_has_momentum ? gradient + step : step);
+    const float step =
+        (factors.gradient_has_momentum ? gradient : 0) + (slope + factors.momentum * speed);
+    const float moved = factors.masked ? (gradient == 0 ? 0 : step) + pull : step;
+    d_weights[i] = weight - factors.rate * moved;
   }
 }
 
