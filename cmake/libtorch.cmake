@@ -29,8 +29,18 @@ add_library(torch INTERFACE IMPORTED)
 target_include_directories(torch INTERFACE ${torch_root}/include
                                            ${torch_root}/include/torch/csrc/api/include)
 # Before libtorch, or the loader takes std::filesystem from there: wheels are built with an old compiler's
-# library, some of whose functions libtorch.so exports, and which crash beside a newer one.
-target_link_libraries(torch INTERFACE stdc++)
+# library, some of whose functions libtorch.so exports, and which crash beside a newer one. The shared one,
+# as libtorch has it: a compiler that brings only a static one would put a second into the program, and
+# memory that one of them took would be given back to the other.
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so
+                OUTPUT_VARIABLE compilers_libstdcxx OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(IS_ABSOLUTE "${compilers_libstdcxx}")
+  target_link_libraries(torch INTERFACE stdc++)
+else()
+  find_library(SCALECOM_LIBSTDCXX NAMES libstdc++.so.6 REQUIRED)
+  message(STATUS "The compiler has no shared libstdc++; that of the system: ${SCALECOM_LIBSTDCXX}")
+  target_link_libraries(torch INTERFACE ${SCALECOM_LIBSTDCXX})
+endif()
 foreach(part torch torch_cpu c10)
   add_library(torch::${part} SHARED IMPORTED)
   set_target_properties(torch::${part} PROPERTIES IMPORTED_LOCATION ${torch_root}/lib/lib${part}.so)
@@ -59,10 +69,15 @@ endif()
 
 if(TORCH_HAS_CUDA)
   if(SCALECOM_CUDA)
+    # Operators for GPUs are there once libtorch_cuda is loaded, which no symbol need ask for: some
+    # systems' linkers leave out what none does.
+    set(CMAKE_LINK_LIBRARY_USING_ALWAYS_LOADED "LINKER:--push-state,--no-as-needed" "<LINK_ITEM>"
+                                               "LINKER:--pop-state")
+    set(CMAKE_LINK_LIBRARY_USING_ALWAYS_LOADED_SUPPORTED TRUE)
     foreach(part torch_cuda c10_cuda)
       add_library(torch::${part} SHARED IMPORTED)
       set_target_properties(torch::${part} PROPERTIES IMPORTED_LOCATION ${torch_root}/lib/lib${part}.so)
-      target_link_libraries(torch INTERFACE torch::${part})
+      target_link_libraries(torch INTERFACE $<LINK_LIBRARY:ALWAYS_LOADED,torch::${part}>)
     endforeach()
   endif()
 else()
