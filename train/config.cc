@@ -35,7 +35,7 @@ void check_weight_decay(const char* option, double value) {
       core::concat("[train] ", option, " ", value, " is out of range; give a number from 0 on"));
 }
 
-void check_warmup(const char* option, double share) {
+void check_share(const char* option, double share) {
   if (share >= 0 && share < 1) return;
   throw core::UsageError(core::concat("[train] ", option, " ", share,
                                       " is out of range; give 0 or more, and less than 1"));
@@ -90,7 +90,7 @@ Config resolve(const Request& request) {
       recipe.learning_rate * std::sqrt(samples / tasks::Recipe::kReferenceSamples));
   check_positive("--lr", config.learning_rate);
   config.learning_rate_warmup = request.learning_rate_warmup.value_or(recipe.learning_rate_warmup);
-  check_warmup("--lr-warmup", config.learning_rate_warmup);
+  check_share("--lr-warmup", config.learning_rate_warmup);
   config.optimizer = recipe.optimizer;
   config.momentum = recipe.momentum;
   config.masked_momentum = request.masked_momentum;
@@ -183,7 +183,8 @@ Config config_from_json(const nlohmann::ordered_json& json) {
     throw core::UsageError(core::concat("[config] ", error.what()));
   }
   check_positive("learning_rate", config.learning_rate);
-  check_warmup("learning_rate_warmup", config.learning_rate_warmup);
+  check_share("learning_rate_warmup", config.learning_rate_warmup);
+  check_share("momentum", config.momentum);
   check_weight_decay("weight_decay", config.weight_decay);
   return config;
 }

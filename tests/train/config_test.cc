@@ -159,6 +159,7 @@ TEST(ConfigTest, RefusesDamagedJson) {
       {"seed", 0.5},
       {"learning_rate_warmup", 1.0},
       {"learning_rate_warmup", -0.1},
+      {"momentum", 1.0},
       {"weight_decay", -1e-4}};
   for (const auto& [key, value] : others) {
     damaged = whole;
