@@ -16,7 +16,7 @@ CMAKE = {
     "CLI11": "CLI11", "CUDAToolkit": "CUDA toolkit", "GTest": "GoogleTest", "MPI": "Open MPI",
     "Python": "Python", "Python3": "Python", "ZLIB": "zlib", "fmt": "fmt",
     "nlohmann_json": "nlohmann-json", "NCCL_LIBRARY": "NCCL", "SENTENCEPIECE_LIBRARY": "sentencepiece",
-    "SENTENCEPIECE_TRAIN_LIBRARY": "sentencepiece",
+    "SENTENCEPIECE_TRAIN_LIBRARY": "sentencepiece", "SCALECOM_LIBSTDCXX": "GCC",
 }
 OWN_PACKAGES = {"scalecom", "Threads"}
 # Where a package's modules have another name than it.
