@@ -1,13 +1,13 @@
 #include "train/models/recogniser.h"
 
 #include <ATen/ATen.h>
-#include <c10/util/Exception.h>
 
 #include <cmath>
-#include <vector>
 
 #include "scalecom/core/text.h"
 #include "train/models/layers/ctc_loss.h"
+#include "train/models/layers/linear.h"
+#include "train/models/layers/lstm.h"
 #include "train/models/sequence_pass.h"
 
 namespace train::models {
@@ -16,10 +16,6 @@ namespace {
 namespace core = scalecom::core;
 
 constexpr std::int64_t kGates = 4;
-
-class NoWarnings final : public c10::WarningHandler {
-  void process(const c10::Warning& /*warning*/) override {}
-};
 
 class Recogniser final : public SequenceModel {
  public:
@@ -42,7 +38,8 @@ class Recogniser final : public SequenceModel {
   }
 
   Numbers loss(const Pass& pass) const override {
-    return {layers::ctc_loss(logits(pass), labels(pass)).mean(0, true)};
+    const at::Tensor losses = layers::ctc_loss(logits(pass), labels(pass));
+    return {losses.view({pass.learners, -1}).mean(1)};
   }
 
   Numbers score(const Pass& pass) const override {
@@ -59,25 +56,13 @@ class Recogniser final : public SequenceModel {
   at::Tensor logits(const Pass& pass) const {
     const std::int64_t samples = pass.rows.size(0);
     const at::Tensor indices = pass.rows.narrow(1, 0, options_.frames).flatten();
-    const at::Tensor x = pass.table.index_select(0, indices)
-                             .view({samples, options_.steps(), options_.together * options_.bands});
+    at::Tensor x = pass.table.index_select(0, indices)
+                       .view({samples, options_.steps(), options_.together * options_.bands});
     const at::Tensor* next = pass.parameters.data();
-    std::vector<at::Tensor> weights;
-    const at::Tensor no_bias = at::zeros({kGates * options_.hidden}, x.options());
-    for (std::int64_t i = 0; i < 2 * options_.layers; ++i, next += 3) {
-      // cuDNN copies weights as they lie in memory.
-      weights.insert(weights.end(),
-                     {next[0].t().contiguous(), next[2].t().contiguous(), next[1], no_bias});
+    for (std::int64_t layer = 0; layer < options_.layers; ++layer, next += 6) {
+      x = layers::lstm_both_ways(x, {{{next[0], next[1], next[2]}, {next[3], next[4], next[5]}}});
     }
-    const at::Tensor start =
-        at::zeros({2 * options_.layers, samples, options_.hidden}, x.options());
-    const bool learns = pass.noise.defined();
-    // It would say in every call that the weights are copied, which they are.
-    NoWarnings none;
-    const c10::WarningUtils::WarningHandlerGuard guard(&none);
-    const at::Tensor out = std::get<0>(
-        at::lstm(x, {start, start}, weights, true, options_.layers, 0.0, learns, true, true));
-    return at::matmul(out, next[0]) + next[1];
+    return layers::linear(x, next[0], next[1]);
   }
 
   RecogniserOptions options_;

@@ -38,8 +38,6 @@ class SequenceModel {
 
   /// The mean loss over each learner's mini-batch, from which gradients come.
   virtual Numbers loss(const Pass& pass) const = 0;
-  /// Whether loss() takes the mini-batches of several learners.
-  virtual bool takes_learners() const { return false; }
   /// How well each sample is done, as a row of numbers.
   virtual Numbers score(const Pass& pass) const = 0;
   /// What the model makes of each sample, as a row of numbers; its score unless it has more to say.

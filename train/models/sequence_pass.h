@@ -22,7 +22,7 @@ struct SequenceModel::Pass {
   at::Tensor table;                        ///< (entries, columns)
   /// A number of 32 bits for each learner to draw from; undefined where nothing is random.
   at::Tensor noise;
-  std::int64_t learners = 1;  ///< more than one only where takes_learners() says so
+  std::int64_t learners = 1;  ///< more than one for loss() alone
 };
 
 }  // namespace train::models

@@ -9,6 +9,7 @@
 #include "scalecom/core/text.h"
 #include "train/decoding/beam.h"
 #include "train/models/layers/dropout.h"
+#include "train/models/layers/linear.h"
 #include "train/models/layers/token_table.h"
 #include "train/models/sequence_pass.h"
 
@@ -32,10 +33,7 @@ class Walk {
 
   at::Tensor linear(const at::Tensor& x) {
     const at::Tensor& weight = take();
-    const at::Tensor& bias = take();
-    const at::Tensor y = learners_ == 1 ? at::addmm(bias, x.flatten(0, 1), weight)
-                                        : at::baddbmm(bias.unsqueeze(1), of_learners(x), weight);
-    return y.view({x.size(0), x.size(1), -1});
+    return layers::linear(x, weight, take());
   }
   at::Tensor norm(const at::Tensor& x) {
     const at::Tensor& scale = take();
@@ -111,7 +109,6 @@ class Transformer final : public SequenceModel {
     return {losses.view({pass.learners, -1}).sum(1) /
             counts.reshape({pass.learners, -1}).sum(1).to(at::kFloat)};
   }
-  bool takes_learners() const override { return true; }
 
   Numbers score(const Pass& pass) const override {
     const Sides sides(pass.rows);

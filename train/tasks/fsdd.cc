@@ -115,18 +115,22 @@ class SpokenDigits final : public Task {
   std::span<float> weights() override { return engine_->weights(); }
   void weights_written(const core::Stream& stream) override { engine_->weights_written(stream); }
 
+  bool joins_learners() const override { return engine_->joined() > 1; }
   void gradients(std::span<const Shard> shards) const override {
+    std::vector<models::Rows> rows;
+    std::vector<models::SequenceBatch> batches;
+    rows.reserve(shards.size());
     for (const Shard& shard : shards) {
       const std::uint64_t noise =
           core::combine(core::combine(seed_, static_cast<std::uint64_t>(shard.learner)),
                         static_cast<std::uint64_t>(shard.step));
-      models::Rows rows{network_.width(), {}};
+      models::Rows& own = rows.emplace_back(network_.width(), std::vector<std::int32_t>());
       for (std::size_t i = 0; i < shard.samples.size(); ++i) {
-        append(training_.compose(shard.samples[i], core::combine(noise, i)), rows);
+        append(training_.compose(shard.samples[i], core::combine(noise, i)), own);
       }
-      const models::SequenceBatch batch{rows, 0, shard.gradient, shard.loss, shard.stream};
-      engine_->gradients({&batch, 1});
+      batches.push_back({own, 0, shard.gradient, shard.loss, shard.stream});
     }
+    engine_->gradients(batches);
   }
 
   /// The metric counts edits.
@@ -164,8 +168,8 @@ class SpokenDigits final : public Task {
     for (std::int64_t i = 0; i < test_.size(); ++i) {
       test_words_ += static_cast<std::int64_t>(test_string(i).digits.size());
     }
-    models::SequenceEngine::Options engine{options.seed,     options.batch, options.at_once, 1,
-                                           frames_.values(), network_.bands};
+    models::SequenceEngine::Options engine{options.seed,   options.batch,    options.at_once,
+                                           options.joined, frames_.values(), network_.bands};
     engine_ = models::make_sequence_engine(options.device, models::make_recogniser(network_),
                                            std::move(engine));
   }

@@ -18,7 +18,7 @@ constexpr std::int64_t kBatch = 4;
 
 struct Case {
   const char* name;
-  std::unique_ptr<SequenceEngine> (*make)(core::Device device, int at_once);
+  std::unique_ptr<SequenceEngine> (*make)(core::Device device, int at_once, int joined);
   Rows (*rows)(int seed);
 };
 
@@ -33,8 +33,8 @@ RecogniserOptions recogniser() {
   return options;
 }
 
-std::unique_ptr<SequenceEngine> make_recognising(core::Device device, int at_once) {
-  SequenceEngine::Options options{5, kBatch, at_once, 1, {}, 8};
+std::unique_ptr<SequenceEngine> make_recognising(core::Device device, int at_once, int joined) {
+  SequenceEngine::Options options{5, kBatch, at_once, joined, {}, 8};
   for (int i = 0; i < 400; ++i) options.table.push_back(std::sin(static_cast<float>(i * i % 977)));
   return make_sequence_engine(device, make_recogniser(recogniser()), options);
 }
@@ -60,14 +60,10 @@ TransformerOptions transformer() {
   return options;
 }
 
-std::unique_ptr<SequenceEngine> make_joined(core::Device device, int at_once, int joined) {
+std::unique_ptr<SequenceEngine> make_translating(core::Device device, int at_once, int joined) {
   const TransformerOptions options = transformer();
   return make_sequence_engine(device, make_transformer(options),
                               {5, kBatch, at_once, joined, options.positions(), options.width});
-}
-
-std::unique_ptr<SequenceEngine> make_translating(core::Device device, int at_once) {
-  return make_joined(device, at_once, 1);
 }
 
 /// Of two widths, by turns.
@@ -104,14 +100,14 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 class SequenceOnGpuTest : public testing::TestWithParam<Case> {};
 
 TEST_P(SequenceOnGpuTest, IsTheHostsButForRounding) {
-  const auto host = GetParam().make({}, 1);
-  const auto device = GetParam().make(scalecom::testing::device(), 1);
+  const auto host = GetParam().make({}, 1, 1);
+  const auto device = GetParam().make(scalecom::testing::device(), 1, 1);
   for (int seed = 0; seed < 4; ++seed) {
     const Rows rows = GetParam().rows(seed);
     const auto expected = gradient_of(*host, rows, seed);
     const auto got = gradient_of(*device, rows, seed);
     EXPECT_NEAR(got.loss, expected.loss, 2e-2 * std::abs(expected.loss));
-    EXPECT_LT(distance(got.values, expected.values), 3e-2) << seed;  // cuDNN computes in TF32
+    EXPECT_LT(distance(got.values, expected.values), 3e-2) << seed;  // products are in TF32
     const auto scores = device->score(rows);
     const auto host_scores = host->score(rows);
     ASSERT_EQ(scores.size(), host_scores.size());
@@ -120,8 +116,8 @@ TEST_P(SequenceOnGpuTest, IsTheHostsButForRounding) {
 }
 
 TEST_P(SequenceOnGpuTest, GivesTheSameBitsOnAnyLane) {
-  const auto one = GetParam().make(scalecom::testing::device(), 1);
-  const auto many = GetParam().make(scalecom::testing::device(), 3);
+  const auto one = GetParam().make(scalecom::testing::device(), 1, 1);
+  const auto many = GetParam().make(scalecom::testing::device(), 3, 1);
   for (int seed = 0; seed < 7; ++seed) {
     const Rows rows = GetParam().rows(seed);
     EXPECT_EQ(gradient_of(*one, rows, seed).values, gradient_of(*many, rows, seed).values);
@@ -129,7 +125,7 @@ TEST_P(SequenceOnGpuTest, GivesTheSameBitsOnAnyLane) {
 }
 
 TEST_P(SequenceOnGpuTest, ManyThreadsGetTheirOwn) {
-  const auto engine = GetParam().make(scalecom::testing::device(), 2);
+  const auto engine = GetParam().make(scalecom::testing::device(), 2, 1);
   std::vector<std::vector<float>> alone;
   for (int seed = 0; seed < 6; ++seed) {
     alone.push_back(gradient_of(*engine, GetParam().rows(seed), seed).values);
@@ -148,7 +144,7 @@ TEST_P(SequenceOnGpuTest, ManyThreadsGetTheirOwn) {
 }
 
 TEST_P(SequenceOnGpuTest, SeesNewWeights) {
-  const auto engine = GetParam().make(scalecom::testing::device(), 2);
+  const auto engine = GetParam().make(scalecom::testing::device(), 2, 1);
   const auto stream = stream_of(*engine);
   const Rows rows = GetParam().rows(1);
   const float before = gradient_of(*engine, rows).loss;
@@ -159,15 +155,16 @@ TEST_P(SequenceOnGpuTest, SeesNewWeights) {
   EXPECT_NE(gradient_of(*engine, rows).loss, before);
 }
 
-/// Of one batch a seed, all asked for at once.
-std::vector<SequenceGradient> gradients_of(SequenceEngine& engine, std::span<const int> seeds) {
+/// Of the batches of some seeds, all asked for at once.
+std::vector<SequenceGradient> gradients_of(SequenceEngine& engine, Rows (*rows_of)(int seed),
+                                           std::span<const int> seeds) {
   const auto stream = stream_of(engine);
   const std::int64_t elements = engine.parameters().elements();
   const auto count = static_cast<std::int64_t>(seeds.size());
   core::Array<float> gradients(engine.device(), count * elements);
   core::Array<float> losses(engine.device(), count);
   std::vector<Rows> rows;
-  for (const int seed : seeds) rows.push_back(transformer_rows(seed));
+  for (const int seed : seeds) rows.push_back(rows_of(seed));
   std::vector<SequenceBatch> batches;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     batches.push_back({rows[i], seeds[i],
@@ -186,31 +183,39 @@ std::vector<SequenceGradient> gradients_of(SequenceEngine& engine, std::span<con
   return out;
 }
 
-TEST(TransformerOnGpuTest, JoinedLearnersGetTheirOwnGradients) {
-  const auto apart = make_translating(scalecom::testing::device(), 1);
-  const auto joined = make_joined(scalecom::testing::device(), 1, 3);
+TEST_P(SequenceOnGpuTest, JoinedLearnersGetTheirOwnGradients) {
+  const auto apart = GetParam().make(scalecom::testing::device(), 1, 1);
+  const auto joined = GetParam().make(scalecom::testing::device(), 1, 3);
   EXPECT_EQ(apart->joined(), 1);
   ASSERT_EQ(joined->joined(), 3);
-  // Three of one width; three of two, which cannot be joined; and one more than three.
+  // Three of the Transformer's of one width; three of two, which cannot be joined; and one more
+  // than three.
   for (const std::vector<int>& seeds :
        {std::vector{0, 2, 4}, std::vector{1, 2, 3}, std::vector{1, 3, 5, 7}}) {
-    const auto got = gradients_of(*joined, seeds);
+    const auto got = gradients_of(*joined, GetParam().rows, seeds);
     for (std::size_t i = 0; i < seeds.size(); ++i) {
-      const auto expected = gradient_of(*apart, transformer_rows(seeds[i]), seeds[i]);
+      const auto expected = gradient_of(*apart, GetParam().rows(seeds[i]), seeds[i]);
       EXPECT_NEAR(got[i].loss, expected.loss, 1e-2 * expected.loss);
       EXPECT_LT(distance(got[i].values, expected.values), 1e-2) << seeds[i];
-      // Others' dropout or sentences would give another.
-      const auto other = gradient_of(*apart, transformer_rows(seeds[i]), seeds[i] + 1);
-      EXPECT_GT(distance(got[i].values, other.values), 5e-2) << seeds[i];
     }
-    const auto again = gradients_of(*joined, seeds);
+    const auto again = gradients_of(*joined, GetParam().rows, seeds);
     for (std::size_t i = 0; i < seeds.size(); ++i) EXPECT_EQ(got[i].values, again[i].values);
   }
 }
 
+TEST(TransformerOnGpuTest, JoinedLearnersDrawTheirOwnDropout) {
+  const auto joined = make_translating(scalecom::testing::device(), 1, 3);
+  const std::vector<int> seeds{0, 2, 4};
+  const auto got = gradients_of(*joined, transformer_rows, seeds);
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
+    const auto other = gradient_of(*joined, transformer_rows(seeds[i]), seeds[i] + 1);
+    EXPECT_GT(distance(got[i].values, other.values), 5e-2) << seeds[i];
+  }
+}
+
 TEST(TransformerOnGpuTest, TranslatesAsTheHost) {
-  const auto host = make_translating({}, 1);
-  const auto device = make_translating(scalecom::testing::device(), 1);
+  const auto host = make_translating({}, 1, 1);
+  const auto device = make_translating(scalecom::testing::device(), 1, 1);
   const Rows sources{6, {5, 9, 12, 2, 0, 0, 30, 31, 7, 8, 11, 2}};
   EXPECT_EQ(host->answer(sources), device->answer(sources));
 }

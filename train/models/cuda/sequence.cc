@@ -33,7 +33,7 @@ namespace {
 namespace core = scalecom::core;
 using core::cuda::Event;
 
-constexpr std::int64_t kMostSamples = 512;  // at once, where learners are joined
+constexpr std::int64_t kMostSamples = 640;  // at once, where learners are joined
 
 constexpr std::int64_t bytes(std::int64_t numbers) {
   return numbers * static_cast<std::int64_t>(sizeof(std::int32_t));
@@ -74,8 +74,8 @@ class Upload {
 };
 
 /// Held by the one lane that computes by other means than a replay. All lanes' backward passes run
-/// on autograd's one thread for the GPU, where cuDNN keeps one state: a lane that used it while
-/// another captured would break the capture.
+/// on autograd's one thread for the GPU, where CUDA's libraries keep one state: a lane that used it
+/// while another captured would break the capture.
 std::mutex& computing() {
   static std::mutex mutex;
   return mutex;
@@ -233,7 +233,7 @@ class DeviceSequenceEngine final : public SequenceEngine {
         working_(device, model_->parameters().tensors(), weights_.data()),
         updated_(device) {
     be_deterministic();
-    // Products of matrices are in TF32, as those of cuDNN are.
+    // Products of matrices are in TF32, as convolutions are.
     at::globalContext().setAllowTF32CuBLAS(true);
     initialise(options);
     const std::int64_t entries = table_.size() / options.columns;
@@ -242,8 +242,7 @@ class DeviceSequenceEngine final : public SequenceEngine {
     for (int i = 0; i < options.at_once; ++i) {
       lanes_.push_back(std::make_unique<Lane>(device, *model_, working_, table, 1, options.batch));
     }
-    const std::int64_t joined =
-        model_->takes_learners() ? joined_size(options.joined, options.batch, kMostSamples) : 1;
+    const std::int64_t joined = joined_size(options.joined, options.batch, kMostSamples);
     if (joined == 1) return;
     joined_ = std::make_unique<Lane>(device, *model_, working_, table, joined, options.batch);
   }

@@ -1,6 +1,7 @@
 #include "scalecom/core/error.h"
 #include "train/models/layers/cuda/ctc.h"
 #include "train/models/layers/cuda/dropout.h"
+#include "train/models/layers/cuda/lstm.h"
 #include "train/models/layers/cuda/token_table.h"
 
 /// Never called: without CUDA there are no tensors on a GPU.
@@ -19,6 +20,16 @@ void ctc(const Ctc& /*shape*/, const CtcPass& /*pass*/, const scalecom::core::St
 
 void drop(const float* /*x*/, const Drawn& /*drawn*/, float* /*y*/,
           const scalecom::core::Stream& /*stream*/) {
+  refuse();
+}
+
+void lstm_forward(const LstmStep& /*step*/, const LstmForward& /*pass*/,
+                  const scalecom::core::Stream& /*stream*/) {
+  refuse();
+}
+
+void lstm_backward(const LstmStep& /*step*/, const LstmBackward& /*pass*/,
+                   const scalecom::core::Stream& /*stream*/) {
   refuse();
 }
 
