@@ -69,7 +69,15 @@ float* MemoryStore::of(const std::string& name, std::int64_t length) {
 void MemoryStore::claim(const layout::Slice& slice) {
   const std::string key = slice.key();
   const std::string parts = slice.name + "[";
-  const auto other = memories_.lower_bound(parts);
+  auto other = memories_.lower_bound(parts);
+  // Another tensor may have such a name too: "w[bias]" is no part of "w".
+  const auto is_part = [&slice](const std::string& name) {
+    const auto part = layout::parse_part_key(name);
+    return part && part->name == slice.name;
+  };
+  while (other != memories_.end() && other->first.starts_with(parts) && !is_part(other->first)) {
+    ++other;
+  }
   if (other != memories_.end() && other->first.starts_with(parts) && other->first != key) {
     throw core::UsageError(core::concat("[memory] '", key, "' is needed and '", other->first,
                                         "' is there: these memories are of ranks that were "

@@ -435,6 +435,20 @@ TEST(Groups, MemoriesOfAnotherDivisionAreRefused) {
   }
 }
 
+// A bracket in a name makes a tensor no part of another one, which is there too when buckets
+// change.
+TEST(Groups, ATensorWithABracketInItsNameIsNoPartOfAnother) {
+  const layout::Layout both({{"w", 0, 40, 10, {40}}, {"w[bias]", 40, 40, 10, {40}}});
+  const layout::Layout alone({{"w", 0, 40, 10, {40}}});
+  for (const std::string groups : {"", ",groups=2"}) {
+    World world(2, "scalecom,rate=10" + groups);
+    Gradients gradients(2, std::vector<float>(80, 1.0F));
+    world.reduce(gradients, both);
+    gradients.assign(2, std::vector<float>(40, 1.0F));
+    EXPECT_NO_THROW(world.reduce(gradients, alone)) << groups;
+  }
+}
+
 // What one member cannot begin, as its memory is of another tensor, no rank begins: none waits.
 TEST(Grouped, EveryRankHearsWhatOneCannotBegin) {
   const layout::Layout layout({{"conv", 0, 1017, 10, {9, 113}}});
