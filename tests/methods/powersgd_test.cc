@@ -331,5 +331,25 @@ TEST(PowerSgd, AMemoryOfAnotherModelIsRefusedAtEveryRank) {
   EXPECT_EQ(refused, 2);
 }
 
+// "attn/q" is where the Q of "attn" is kept, and saved.
+TEST(PowerSgd, ATensorNamedAsTheQOfAnotherIsRefused) {
+  const layout::Layout layout =
+      layout_for("powersgd", {{"attn", {20, 30}}, {"attn/q", {20, 20}}, {"bias/q", {7}}});
+  World world(2, "powersgd");
+  std::vector<std::string> errors(2);
+  world.run([&](int rank) {
+    std::vector<float> gradient(1007, 1.0F);
+    try {
+      world.reduce_at(rank, core::Buffer::of(gradient.data(), 1007), layout);
+    } catch (const core::UsageError& error) {
+      errors[static_cast<std::size_t>(rank)] = error.what();
+    }
+    EXPECT_TRUE(world.method(rank).memories().empty());
+  });
+  EXPECT_NE(errors[0].find("'attn/q', which is the name of another one's Q"), std::string::npos)
+      << errors[0];
+  EXPECT_EQ(errors[0], errors[1]);
+}
+
 }  // namespace
 }  // namespace scalecom::methods

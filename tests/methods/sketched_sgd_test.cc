@@ -299,6 +299,20 @@ TEST(SketchedSgd, RefusesWhatItCannotDo) {
   EXPECT_EQ(make(full)->spec(), full);
 }
 
+// "a/u" is where the velocity of "a" is saved.
+TEST(SketchedSgd, ATensorNamedAsTheVelocityOfAnotherIsRefused) {
+  const layout::Layout layout({{"a", 0, 100, 10}, {"a/u", 100, 100, 10}});
+  for (const std::string momentum : {"0", "0.9"}) {
+    World world(2, "sketched_sgd,rate=10,momentum=" + momentum);
+    world.run([&](int rank) {
+      std::vector<float> gradient(200, 1.0F);
+      EXPECT_THROW(world.reduce_at(rank, core::Buffer::of(gradient.data(), 200), layout),
+                   core::UsageError);
+      EXPECT_TRUE(world.method(rank).memories().empty());
+    });
+  }
+}
+
 TEST(SketchedSgd, ASketchLargerThanTheHashesReachIsRefused) {
   const layout::Layout layout({{"a", 0, std::int64_t{1} << 28, 2}});
   EXPECT_THROW(make("sketched_sgd,rate=2")->cost(layout, 2, 0, 0), core::UsageError);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scalecom/core/cuda/runtime.h"
+#include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
 #include "scalecom/kernels/lowrank_batch.h"
@@ -55,6 +56,10 @@ void Factors::use(const core::Stream& stream) {
 }
 
 void Factors::prepare(const Shape::Matrix& matrix, const Options& options) {
+  if (matrix.name.ends_with(kSuffix)) {
+    throw core::UsageError(core::concat("[powersgd] a tensor is named '", matrix.name,
+                                        "', which is the name of another one's Q"));
+  }
   const std::int64_t q_size = options.rank * matrix.columns;
   errors_.of(matrix.name, matrix.elements());
   if (starts_.find(matrix.name, q_size) == nullptr) draw(matrix, options);

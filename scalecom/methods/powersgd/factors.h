@@ -24,7 +24,7 @@ class Factors {
   const core::Stream& stream() const { return errors_.stream(); }
 
   /// Makes room for a matrix, with a Q drawn from the seed. UsageError where the memory that was
-  /// restored is that of another model.
+  /// restored is that of another model, and for a name that list() gives to another one's Q.
   void prepare(const Shape::Matrix& matrix, const Options& options);
   /// UsageError where the memory of a tensor has another length.
   void check(const std::string& name, std::int64_t length) { errors_.find(name, length); }

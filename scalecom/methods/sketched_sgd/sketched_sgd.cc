@@ -11,6 +11,12 @@ namespace {
 
 constexpr const char* kSuffix = "/u";  // of the names under which velocities are saved
 
+void check_name(const std::string& tensor) {
+  if (!tensor.ends_with(kSuffix)) return;
+  throw core::UsageError(core::concat("[sketched_sgd] a tensor is named '", tensor,
+                                      "', which is the name of another one's velocity"));
+}
+
 class SketchedSgd final : public Method {
  public:
   explicit SketchedSgd(const core::OptionString& options) { options_.read(options); }
@@ -53,6 +59,7 @@ class SketchedSgd final : public Method {
 
 Bucket& SketchedSgd::bucket_of(const layout::Layout& layout, std::int64_t step) {
   return buckets_.get(layout, false, step, [&] {
+    for (const layout::Slice& slice : layout.slices()) check_name(slice.name);
     return std::make_shared<Bucket>(layout, options_, memories_, velocities_);
   });
 }
