@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scalecom/core/arithmetic.h"
 #include "scalecom/core/thread_pool.h"
 
 namespace scalecom::comm {
@@ -36,6 +37,7 @@ void sum_range(std::span<const float* const> parts, float* out, std::int64_t beg
 void sum_in_order(std::span<const float* const> parts, float* out, std::int64_t count) {
   const std::int64_t tasks = (count + kTask - 1) / kTask;
   if (tasks <= 1) {
+    const core::DefaultArithmetic arithmetic;
     sum_range(parts, out, 0, count);
     return;
   }

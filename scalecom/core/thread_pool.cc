@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "scalecom/core/arithmetic.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 
@@ -147,6 +148,7 @@ class Pool {
 
  private:
   void serve(std::size_t thread) {
+    const DefaultArithmetic arithmetic;  // and not that of whoever was the first to need the pool
     std::unique_lock lock(mutex_);
     for (;;) {
       if (queue_.empty() && !closing_) {
@@ -203,6 +205,7 @@ int pool_threads() {
 
 void parallel_for(std::int64_t count, const std::function<void(std::int64_t)>& task) {
   if (count <= 0) return;
+  const DefaultArithmetic arithmetic;
   if (count == 1) {
     task(0);
     return;

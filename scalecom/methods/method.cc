@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "scalecom/comm/together.h"
+#include "scalecom/core/arithmetic.h"
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
@@ -93,6 +94,7 @@ core::Work Method::start(const core::Buffer& grad, const layout::Layout& layout,
   const core::Stream on = stream.device().is_cuda() ? stream : core::Stream();
   return stream.run(
       [this, grad, &layout, &communicator, opens, step, on, before = std::move(before)] {
+        const core::DefaultArithmetic arithmetic;
         begin({layout, grad.dtype, communicator.rank(), communicator.size(), step, on},
               communicator, opens, before);
         reduce_bucket(grad, layout, communicator, step, on);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scalecom/core/error.h"
+#include "tests/core/odd_arithmetic.h"
 
 namespace scalecom::core {
 namespace {
@@ -94,6 +95,18 @@ TEST_P(Pools, NoMoreThreadsThanWereAskedFor) {
     threads.insert(std::this_thread::get_id());
   });
   EXPECT_LE(threads.size(), static_cast<std::size_t>(GetParam()));
+}
+
+// The caller's goes to the threads that it starts, and stays its own.
+TEST_P(Pools, TasksHaveTheDefaultArithmetic) {
+  const OddArithmetic odd;
+  set_pool_threads(GetParam());
+  for (const std::int64_t count : {1, 2, 1000}) {
+    std::atomic<std::int64_t> wrong = 0;
+    parallel_for(count, [&](std::int64_t) { wrong += has_default_arithmetic() ? 0 : 1; });
+    EXPECT_EQ(wrong, 0) << count;
+  }
+  EXPECT_FALSE(has_default_arithmetic());
 }
 
 // While one call keeps the only worker busy, a million others must not pile up behind it.

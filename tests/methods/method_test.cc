@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
+#include <optional>
 
 #include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
+#include "tests/core/odd_arithmetic.h"
+#include "tests/device.h"
 #include "tests/methods/ranks.h"
 
 namespace scalecom::methods {
@@ -110,6 +114,39 @@ TEST(Method, AStepEndsWhenATensorComesAgain) {
   EXPECT_EQ(bring(first), 2);
   EXPECT_EQ(bring(both), 3) << "buckets may change between steps";
   EXPECT_EQ(bring(both), 4);
+}
+
+// Whatever a program asks of its threads, and of some of them only.
+TEST(Method, BitsDoNotDependOnTheCallersArithmetic) {
+  const layout::Layout layout({{"a", 0, 70'000, 10, {700, 100}}, {"b", 70'000, 50, 1, {50}}});
+  for (const std::string& name : names()) {
+    if (::scalecom::testing::device().is_cuda() && name != "scalecom") continue;
+    std::vector<Gradients> results;
+    for (const bool is_odd : {false, true}) {
+      World world(3, name);
+      std::mt19937 random(1);
+      for (int step = 0; step < 3; ++step) {
+        Gradients gradients = testing::normal(3, layout.elements(), random);
+        // About the least normal numbers.
+        for (auto& one : gradients) {
+          for (float& value : one) value = std::ldexp(value, -125);
+        }
+        world.run([&](int rank) {
+          std::optional<core::OddArithmetic> odd;
+          if (is_odd && rank == 1) odd.emplace();
+          auto& mine = gradients[static_cast<std::size_t>(rank)];
+          world.reduce_at(rank, core::Buffer::of(mine.data(), layout.elements()), layout);
+        });
+        results.push_back(std::move(gradients));
+      }
+    }
+    for (std::size_t step = 0; step < 3; ++step) {
+      for (std::size_t rank = 0; rank < 3; ++rank) {
+        EXPECT_TRUE(testing::same_bits(results[3 + step][rank], results[step][0]))
+            << name << ", step " << step << ", rank " << rank;
+      }
+    }
+  }
 }
 
 TEST(Method, RefusesAGradientThatIsNotItsLayouts) {
