@@ -172,6 +172,17 @@ TEST(AdaComp, TheLongestMessageArrives) {
   EXPECT_EQ(gradients[0], std::vector<float>(gradients[0].size(), 1.0F));
 }
 
+// Positions, and the bytes of a tensor's words, are numbers of 32 bits.
+TEST(AdaComp, ATensorOfTooManyElementsIsRefused) {
+  const auto cost = [](std::int64_t rows, std::int64_t columns) {
+    const layout::Layout layout({{"a", 0, rows * columns, 1, {rows, columns}}});
+    return make("adacomp")->cost(layout, 2, 0, 0);
+  };
+  EXPECT_NO_THROW(cost(1 << 20, 1 << 10));
+  EXPECT_THROW(cost(1 << 20, 1 << 11), core::UsageError) << "4 GiB of words";
+  EXPECT_THROW(cost(1 << 20, 1 << 13), core::UsageError);
+}
+
 TEST(AdaComp, RefusesWhatItCannotDo) {
   for (const std::string bad : {"adacomp,bin=0", "adacomp,bin=16384", "adacomp,conv_bin=-1",
                                 "adacomp,rate=10", "adacomp,nonfinite=x"}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
@@ -15,6 +16,8 @@ namespace {
 
 // [scale | bytes of the words]
 constexpr std::size_t kHead = sizeof(float) + sizeof(std::uint32_t);
+// Of a tensor's words, should every element be sent; positions are numbers of 32 bits as well.
+constexpr std::int64_t kMostBytes = std::numeric_limits<std::uint32_t>::max();
 
 [[noreturn]] void damaged() {
   throw core::PeerError("[adacomp] the message of some rank is damaged");
@@ -30,6 +33,11 @@ Bucket::Bucket(const layout::Layout& layout, const BinSizes& sizes, MemoryStore*
       continue;
     }
     const std::int64_t bin = slice.shape.size() > 2 ? sizes.convolution : sizes.other;
+    if (const std::int64_t most = kMostBytes / wire::word_bytes(bin); slice.length > most) {
+      throw core::UsageError(core::concat("[adacomp] tensor '", slice.name, "' has ", slice.length,
+                                          " elements; with bins of ", bin, " it has at most ",
+                                          most));
+    }
     parts_.push_back({slice.name,
                       slice.offset,
                       elements,

@@ -27,7 +27,8 @@ struct BinSizes {
 /// (fp32), the bytes of the words (uint32, lowest byte first), and the words (wire/ternary.h).
 class Bucket {
  public:
-  /// Without memories it can only tell sizes.
+  /// Without memories it can only tell sizes. UsageError for a tensor of more elements than a
+  /// message can name.
   Bucket(const layout::Layout& layout, const BinSizes& sizes, MemoryStore* memories);
 
   const DenseSlices& dense() const { return dense_; }
