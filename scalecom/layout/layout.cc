@@ -112,6 +112,7 @@ Layout::Layout(std::vector<Slice> slices) : slices_(std::move(slices)) {
       fingerprint_ = core::combine(fingerprint_, static_cast<std::uint64_t>(size));
     }
     if (slice.first != 0) {
+      fingerprint_ = core::combine(fingerprint_, core::hash("first"));  // which is no size
       fingerprint_ = core::combine(fingerprint_, static_cast<std::uint64_t>(slice.first));
     }
   }

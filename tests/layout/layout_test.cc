@@ -82,6 +82,7 @@ TEST(Layout, FingerprintsTellLayoutsApart) {
   EXPECT_NE(base, of({{"a", 0, 10, 5}, {"c", 10, 5, 1}}));
   EXPECT_NE(of({{"a", 0, 6, 5, {2, 3}}}), of({{"a", 0, 6, 5, {3, 2}}}));
   EXPECT_NE(of({{"a", 0, 2, 5, {2, 3}, 2}}), of({{"a", 0, 2, 5, {2, 3}, 4}}));
+  EXPECT_NE(of({{"a", 0, 2, 5, {8, 4}}}), of({{"a", 0, 2, 5, {8}, 4}}));
   EXPECT_NE(of({{"ab", 0, 1, 1}, {"c", 1, 1, 1}}), of({{"a", 0, 1, 1}, {"bc", 1, 1, 1}}));
 }
 
