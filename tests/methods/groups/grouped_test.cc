@@ -449,6 +449,21 @@ TEST(Groups, ATensorWithABracketInItsNameIsNoPartOfAnother) {
   }
 }
 
+// Its memory, kept by one member as a whole, would be saved as that of a part of "w", and loaded
+// so.
+TEST(Groups, ATensorNamedAsAPartOfAnotherIsRefused) {
+  const layout::Layout layout({{"w[0:5]", 0, 5, 5, {5}}});
+  World world(2, "scalecom,rate=5,groups=2");
+  std::vector<std::string> errors(2);
+  world.run([&](int rank) {
+    std::vector<float> gradient(5, 1.0F);
+    errors[static_cast<std::size_t>(rank)] =
+        refusal([&] { world.reduce_at(rank, core::Buffer::of(gradient.data(), 5), layout); });
+  });
+  EXPECT_NE(errors[0].find("'w[0:5]'"), std::string::npos) << errors[0];
+  EXPECT_EQ(errors[0], errors[1]);
+}
+
 // What one member cannot begin, as its memory is of another tensor, no rank begins: none waits.
 TEST(Grouped, EveryRankHearsWhatOneCannotBegin) {
   const layout::Layout layout({{"conv", 0, 1017, 10, {9, 113}}});
