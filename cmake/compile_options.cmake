@@ -8,7 +8,10 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_library(scalecom_compile_options INTERFACE)
 # Contraction off: the CPU and the GPU, and every instruction set, give the same bits.
 target_compile_options(scalecom_compile_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -ffp-contract=off>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -ffp-contract=off>)
+if(SCALECOM_WERROR)
+  target_compile_options(scalecom_compile_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
 # A backend that is not built is a stub, which uses no field of its class.
 target_compile_options(scalecom_compile_options INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-unused-private-field>)
