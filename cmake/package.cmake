@@ -14,22 +14,23 @@ if(SCALECOM_NCCL AND NCCL_FOUND)
 endif()
 install(TARGETS scalecom EXPORT scalecom COMPONENT library
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-# What is under kernels/cpu and kernels/reference is reached through kernels/kernels.h only; the other
-# headers left out show types of MPI, CUDA or NCCL.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/scalecom/ COMPONENT library
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/scalecom
-        FILES_MATCHING PATTERN "*.h"
-        PATTERN scalecom/torch EXCLUDE
-        PATTERN kernels/cpu EXCLUDE
-        PATTERN kernels/reference EXCLUDE
-        PATTERN core/cuda/check.h EXCLUDE
-        PATTERN core/cuda/native.h EXCLUDE
-        PATTERN kernels/cuda/launch.h EXCLUDE
-        PATTERN comm/mpi/endpoint.h EXCLUDE
-        PATTERN comm/mpi/link.h EXCLUDE
-        PATTERN comm/nccl/communicator.h EXCLUDE
-        PATTERN comm/nccl/handle.h EXCLUDE
-        PATTERN comm/nccl/watch.h EXCLUDE)
+# What users include, and what those headers include in turn. All others are the library's own affair, or show
+# types of MPI, CUDA or NCCL.
+set(public_headers
+    core/aligned_array core/array core/buffer core/cuda/runtime core/device core/dtype core/error core/stream
+    core/thread_pool
+    layout/layout layout/rates layout/selection
+    kernels/elementwise
+    comm/collectives comm/communicator comm/fabric comm/hybrid/hybrid comm/inproc/inproc comm/link comm/mpi/mpi
+    comm/nccl/nccl comm/together comm/traffic
+    methods/loss_scale methods/method
+    state/file state/memory_file state/method_state state/safetensors
+    plan/buckets plan/calibrate plan/kernels plan/model plan/network plan/outlook plan/schedule plan/units)
+foreach(header ${public_headers})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${PROJECT_SOURCE_DIR}/scalecom/${header}.h COMPONENT library
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/scalecom/${folder})
+endforeach()
 install(EXPORT scalecom COMPONENT library DESTINATION ${package_folder}
         NAMESPACE scalecom:: FILE scalecomTargets.cmake)
 
