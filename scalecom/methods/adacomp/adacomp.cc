@@ -6,22 +6,21 @@
 #include "scalecom/kernels/elementwise.h"
 #include "scalecom/methods/adacomp/bucket.h"
 #include "scalecom/methods/buckets.h"
+#include "scalecom/methods/nonfinite.h"
 #include "scalecom/wire/ternary.h"
 
 namespace scalecom::methods::adacomp {
 namespace {
 
 struct Options {
-  enum OnNonFinite { kNan, kError };
-
   BinSizes bins;
-  int nonfinite = kNan;
+  OnNonFinite nonfinite;
 
   core::OptionTable table() {
     core::OptionTable table("adacomp");
     table.integer("bin", &bins.other, 1, wire::kLargestBin);
     table.integer("conv_bin", &bins.convolution, 1, wire::kLargestBin);
-    table.choice("nonfinite", &nonfinite, {"nan", "error"});
+    nonfinite.declare(table);
     return table;
   }
 };
@@ -52,7 +51,7 @@ class AdaComp final : public Method {
   /// the least that a step can take.
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
-  bool may_refuse() const override { return options_.nonfinite == Options::kError; }
+  bool may_refuse() const override { return options_.nonfinite.is_error(); }
   void undo() override;
   void rescale(float factor) override;
   std::vector<NamedMemory> memories() const override { return memories_.list(); }
@@ -107,11 +106,7 @@ void AdaComp::reduce_bucket(const core::Buffer& grad, const layout::Layout& layo
   if (exchange(bucket, grad, communicator)) return;
   bucket.put_back();
   spoil(grad);
-  if (options_.nonfinite == Options::kError) {
-    throw core::CheckError(core::concat("[adacomp] step ", step,
-                                        ": a gradient of some rank is not finite; nothing was "
-                                        "sent, and what is finite stays in the memories"));
-  }
+  options_.nonfinite.refuse("adacomp", step);
 }
 
 // False where something is not finite, at every rank alike.

@@ -10,7 +10,7 @@ core::OptionTable Options::table() {
   table.choice("warm_start", &warm_start, {"on", "off"});
   table.integer("seed", &seed, 0);
   table.integer("warmup", &warmup, 0);
-  table.choice("nonfinite", &nonfinite, {"nan", "error"});
+  nonfinite.declare(table);
   return table;
 }
 

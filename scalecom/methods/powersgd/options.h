@@ -4,12 +4,12 @@
 #include <string>
 
 #include "scalecom/core/options.h"
+#include "scalecom/methods/nonfinite.h"
 
 namespace scalecom::methods::powersgd {
 
 struct Options {
   enum WarmStart { kOn, kOff };
-  enum OnNonFinite { kNan, kError };
 
   std::int64_t rank = 1;
   int warm_start = kOn;  ///< Q is that of the last step, or drawn anew in every step
@@ -17,7 +17,7 @@ struct Options {
   /// Steps that travel dense at first. None, as in the paper: error feedback holds from the start.
   /// PyTorch's hook waits for 1,000.
   std::int64_t warmup = 0;
-  int nonfinite = kNan;  ///< what a NaN or Inf anywhere does to its bucket, at every rank
+  OnNonFinite nonfinite;
 
   /// UsageError for an unknown key or a value out of range; then nothing has changed.
   void read(const core::OptionString& options);

@@ -5,7 +5,6 @@
 #include "scalecom/core/cuda/runtime.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
-#include "scalecom/core/text.h"
 #include "scalecom/kernels/elementwise.h"
 #include "scalecom/kernels/lowrank_batch.h"
 #include "scalecom/methods/buckets.h"
@@ -44,7 +43,7 @@ class PowerSgd final : public Method {
 
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
-  bool may_refuse() const override { return options_.nonfinite == Options::kError; }
+  bool may_refuse() const override { return options_.nonfinite.is_error(); }
   void undo() override { factors_.undo(steps() - 1); }
   void rescale(float factor) override { factors_.scale(factor); }
   std::vector<NamedMemory> memories() const override {
@@ -156,7 +155,7 @@ void PowerSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& lay
 
 // The host cannot look at what a captured step gives, nor draw for the steps that it will be.
 void PowerSgd::check_capture(const core::Stream& stream) const {
-  const bool asks = options_.nonfinite == Options::kError || options_.warm_start == Options::kOff;
+  const bool asks = options_.nonfinite.is_error() || options_.warm_start == Options::kOff;
   if (!asks || !core::cuda::is_capturing(stream)) return;
   throw core::UsageError(
       "[powersgd] the stream is being captured, and nonfinite=error and warm_start=off have the "
@@ -197,7 +196,7 @@ void PowerSgd::reduce_factors(Bucket& bucket, const core::Buffer& grad,
   batch.average_q(factor, flag_.data(), stream);
   batch.expand(grad, flag_.data(), stream);
   store_dense(bucket, grad);
-  if (folded || options_.nonfinite == Options::kError) finish(bucket, folded, flag_.is_clear());
+  if (folded || options_.nonfinite.is_error()) finish(bucket, folded, flag_.is_clear());
 }
 
 void PowerSgd::load_dense(Bucket& bucket, const core::Buffer& grad, float factor) {
@@ -220,7 +219,7 @@ void PowerSgd::reduce_dense(Bucket& bucket, const core::Buffer& grad,
   dense_mean_(grad, communicator, factors_.stream(), [&](float* gradient, float factor) {
     folded = fold(bucket.shape, factor, gradient, false);
   });
-  if (folded || options_.nonfinite == Options::kError) {
+  if (folded || options_.nonfinite.is_error()) {
     finish(bucket, folded, dense_mean_.is_finite());
   }
 }
@@ -245,10 +244,7 @@ void PowerSgd::finish(const Bucket& bucket, bool folded, bool finite) {
   if (finite && folded) {
     for (const Shape::DensePart& part : bucket.shape.dense_parts) factors_.set_aside(part.name);
   }
-  if (finite || options_.nonfinite != Options::kError) return;
-  throw core::CheckError(core::concat("[powersgd] step ", bucket.step,
-                                      ": a gradient of some rank is not finite; nothing was sent, "
-                                      "and what is finite stays in the memories"));
+  if (!finite) options_.nonfinite.refuse("powersgd", bucket.step);
 }
 
 void PowerSgd::apply(const std::string& settings) {

@@ -79,7 +79,7 @@ core::OptionTable Options::table() {
   table.integer("warmup", &warmup, 0);
   declare_rates(table, &rates);
   table.integer("seed", &seed, 0);
-  table.choice("nonfinite", &nonfinite, {"nan", "error"});
+  nonfinite.declare(table);
   table.choice("check", &check, {"none", "conserve"});
   return table;
 }

@@ -8,6 +8,7 @@
 #include "scalecom/kernels/kernels.h"
 #include "scalecom/layout/rates.h"
 #include "scalecom/layout/selection.h"
+#include "scalecom/methods/nonfinite.h"
 
 namespace scalecom::methods::scalecom {
 
@@ -18,7 +19,6 @@ struct Options {
     kWeighted,  ///< weighted: u = a*grad + b*m, m = u - sent
   };
   enum Leaders { kCyclic, kSharded };
-  enum OnNonFinite { kNan, kError };
   enum Check { kNone, kConserve };
 
   double rate = 100;  ///< one value in `rate` is sent, of the compressed slices
@@ -31,7 +31,7 @@ struct Options {
   std::int64_t warmup = 0;  ///< steps that travel dense
   layout::RatePolicy rates;
   std::int64_t seed = 0;  ///< of select=random
-  int nonfinite = kNan;   ///< what a NaN or Inf anywhere does to its bucket, at every rank
+  OnNonFinite nonfinite;
   int check = kNone;
 
   /// A weighted u is a*(grad + b*m/a): with m/a as the memory that is kept, `b` is the decay of a

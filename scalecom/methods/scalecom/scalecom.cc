@@ -27,7 +27,7 @@ class ScaleCom final : public Method {
   std::int64_t granule(const layout::Slice& slice) const override {
     return layout::chunk_of(slice, options_.select);
   }
-  bool may_refuse() const override { return checked() || options_.nonfinite == Options::kError; }
+  bool may_refuse() const override { return checked() || options_.nonfinite.is_error(); }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
   std::optional<Choice> choice(std::int64_t step) const override {
@@ -76,7 +76,6 @@ class ScaleCom final : public Method {
   void check_capture(const core::Stream& stream) const;
   bool fold_memories(const Shape& shape, float factor, float* dense, bool by_place);
   void set_aside_folded(const Shape& shape);
-  void refuse(const Bucket& bucket) const;
 
   Options options_;
   MemoryStore memories_;
@@ -172,14 +171,14 @@ void ScaleCom::reduce_compressed(Bucket& bucket, comm::Communicator& communicato
   bucket.finish(factor, narrow() ? &narrow_mean_ : nullptr);
 
   // Only these have the host look at what came out.
-  if (!checked() && !folded && options_.nonfinite != Options::kError) return;
+  if (!checked() && !folded && !options_.nonfinite.is_error()) return;
   const bool sent = bucket.was_sent();
   if (sent && folded) set_aside_folded(shape);
   if (checked()) {
     if (sent && narrow()) books_.give_back(narrow_mean_);
     books_.close(bucket, options_, sent, communicator);
   }
-  if (!sent) refuse(bucket);
+  if (!sent) options_.nonfinite.refuse(options_.name(), bucket.step());
 }
 
 void ScaleCom::reduce_dense(Bucket& bucket, const core::Buffer& grad,
@@ -188,11 +187,11 @@ void ScaleCom::reduce_dense(Bucket& bucket, const core::Buffer& grad,
   dense_mean_(grad, communicator, bucket.stream(), [&](float* gradient, float factor) {
     folded = fold_memories(bucket.shape(), factor, gradient, false);
   });
-  if (!folded && options_.nonfinite != Options::kError) return;
+  if (!folded && !options_.nonfinite.is_error()) return;
   if (dense_mean_.is_finite()) {
     set_aside_folded(bucket.shape());
   } else {
-    refuse(bucket);
+    options_.nonfinite.refuse(options_.name(), bucket.step());
   }
 }
 
@@ -240,14 +239,6 @@ void ScaleCom::set_aside_folded(const Shape& shape) {
     memories_.set_aside(part.name);
     books_.forget(part.name);
   }
-}
-
-// Some rank's bucket held a NaN or Inf, or the sum does.
-void ScaleCom::refuse(const Bucket& bucket) const {
-  if (options_.nonfinite != Options::kError) return;
-  throw core::CheckError(core::concat("[", options_.name(), "] step ", bucket.step(),
-                                      ": a gradient of some rank is not finite; nothing was "
-                                      "sent, and what is finite stays in the memories"));
 }
 
 void ScaleCom::undo() {

@@ -21,7 +21,7 @@ core::OptionTable Options::table() {
   table.number("momentum", &momentum, 0, Bound::kClosed, kMostMomentum);
   table.integer("seed", &seed, 0);
   declare_first(table, &rates);
-  table.choice("nonfinite", &nonfinite, {"nan", "error"});
+  nonfinite.declare(table);
   return table;
 }
 

@@ -5,12 +5,11 @@
 
 #include "scalecom/core/options.h"
 #include "scalecom/layout/rates.h"
+#include "scalecom/methods/nonfinite.h"
 
 namespace scalecom::methods::sketched_sgd {
 
 struct Options {
-  enum OnNonFinite { kNan, kError };
-
   double rate = 100;  ///< one value in `rate` is kept, of the compressed slices
   std::int64_t rows = 5;
   std::int64_t columns = 0;     ///< of a bucket's sketch; 0: four for every value that is kept
@@ -18,7 +17,7 @@ struct Options {
   double momentum = 0.9;        ///< under 1; 0: none
   std::int64_t seed = 0;        ///< of the hashes
   layout::RatePolicy rates;
-  int nonfinite = kNan;  ///< what a NaN or Inf anywhere does to its bucket, at every rank
+  OnNonFinite nonfinite;
 
   /// UsageError for an unknown key or a value out of range; then nothing has changed.
   void read(const core::OptionString& options);

@@ -1,7 +1,5 @@
 #include "scalecom/methods/sketched_sgd/sketched_sgd.h"
 
-#include "scalecom/core/error.h"
-#include "scalecom/core/text.h"
 #include "scalecom/methods/buckets.h"
 #include "scalecom/methods/sketched_sgd/bucket.h"
 #include "scalecom/methods/sketched_sgd/options.h"
@@ -25,7 +23,7 @@ class SketchedSgd final : public Method {
   bool brings_momentum() const override { return options_.momentum > 0; }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
-  bool may_refuse() const override { return options_.nonfinite == Options::kError; }
+  bool may_refuse() const override { return options_.nonfinite.is_error(); }
   void undo() override;
   void rescale(float factor) override;
   std::vector<NamedMemory> memories() const override;
@@ -84,11 +82,7 @@ void SketchedSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& 
     bucket.dense().set_aside(memories_);
   } else {
     spoil(grad);
-  }
-  if (!finite && options_.nonfinite == Options::kError) {
-    throw core::CheckError(core::concat("[sketched_sgd] step ", step,
-                                        ": a gradient of some rank is not finite; nothing was "
-                                        "sent, and what is finite stays in the memories"));
+    options_.nonfinite.refuse("sketched_sgd", step);
   }
 }
 

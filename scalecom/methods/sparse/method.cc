@@ -57,9 +57,9 @@ void SparseMethod::reduce_bucket(const core::Buffer& grad, const layout::Layout&
   bucket.finish();
 
   // Only these have the host look at what came out.
-  if (!folded && options().nonfinite != Options::kError) return;
+  if (!folded && !options().nonfinite.is_error()) return;
   if (!bucket.was_sent()) {
-    refuse(step);
+    options().nonfinite.refuse("reduce", step);
     return;
   }
   for (const Shape::DensePart& part : bucket.shape().dense_parts) memories_.set_aside(part.name);
@@ -77,13 +77,6 @@ bool SparseMethod::fold_memories(Bucket& bucket, int ranks) {
     folded = true;
   }
   return folded;
-}
-
-void SparseMethod::refuse(std::int64_t step) const {
-  if (options().nonfinite != Options::kError) return;
-  throw core::CheckError(core::concat("[reduce] step ", step,
-                                      ": a gradient of some rank is not finite; nothing was sent, "
-                                      "and what is finite stays in the memories"));
 }
 
 void SparseMethod::undo() {

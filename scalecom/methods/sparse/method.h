@@ -18,7 +18,7 @@ class SparseMethod : public Method {
   layout::RatePolicy rate_policy() const override { return options().rates; }
   comm::Counters cost(const layout::Layout& layout, int size, int rank,
                       std::int64_t step) const override;
-  bool may_refuse() const override { return options().nonfinite == Options::kError; }
+  bool may_refuse() const override { return options().nonfinite.is_error(); }
   void undo() override;
   void rescale(float factor) override;
   std::vector<NamedMemory> memories() const override { return memories_.list(); }
@@ -54,7 +54,6 @@ class SparseMethod : public Method {
   bool warming_up(std::int64_t step) const { return step < options().dense_steps; }
   Bucket& bucket_of(const layout::Layout& layout, std::int64_t step);
   bool fold_memories(Bucket& bucket, int ranks);
-  void refuse(std::int64_t step) const;
 
   MemoryStore memories_;
   MemoryStore ahead_;  // made in the warm-up for the steps after it

@@ -7,7 +7,7 @@ namespace scalecom::methods::sparse {
 void Options::declare(core::OptionTable& table) {
   table.number("rate", &rate, 1, core::OptionTable::Bound::kClosed, 1e9);
   declare_rates(table, &rates);
-  table.choice("nonfinite", &nonfinite, {"nan", "error"});
+  nonfinite.declare(table);
 }
 
 void Options::declare_warmup(core::OptionTable& table) {
