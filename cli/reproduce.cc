@@ -14,10 +14,10 @@
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
 #include "cli/meeting.h"
+#include "cli/place.h"
 #include "cli/progress.h"
 #include "cli/scores.h"
 #include "cli/table.h"
-#include "scalecom/core/device.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/text_file.h"
@@ -66,8 +66,7 @@ struct Options {
   std::optional<std::int64_t> similarity_every;
   std::string score;
   bool list = false;
-  std::string device = "cpu";
-  train::Place place;
+  Place place;
   JsonOutput json;
 };
 
@@ -276,13 +275,7 @@ void check(Options& options) {
   if (options.seeds.value_or(1) < 1) {
     throw core::UsageError("[reproduce] --seeds is out of range; give 1 or more");
   }
-  if (options.place.threads.value_or(1) < 1) {
-    throw core::UsageError("[reproduce] --threads is out of range; give 1 or more");
-  }
-  if (options.place.checkpoint_every.value_or(1) < 1) {
-    throw core::UsageError("[reproduce] --checkpoint-every is out of range; give 1 or more");
-  }
-  options.place.device = core::parse_device(options.device);
+  options.place.complete("reproduce");
   options.json.check();
 }
 
@@ -385,16 +378,10 @@ void add_options(CLI::App& command, Options& options) {
       "What scores translations and transcripts: a program that is given a run's folder and, for "
       "what it is compared with, --against and another",
       "PROGRAM");
-  add("--checkpoint-every", options.place.checkpoint_every,
-      "Steps between checkpoints (one with each line of metrics)", "STEPS");
   add("--similarity-every", options.similarity_every,
       "Steps between measurements of how alike the learners are, in similarity.jsonl (never)",
       "STEPS");
-  add("--threads", options.place.threads,
-      "Learners that a process has compute at once (its processors); on a GPU, where those of some "
-      "models are joined into one batch, how many to compute apart instead",
-      "T");
-  add("--device", options.device, "Where to compute: cpu, cuda or cuda:1 (cpu)", "DEVICE");
+  options.place.add_to(command);
   options.json.add_to(command);
 }
 

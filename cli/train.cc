@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
 #include "cli/meeting.h"
+#include "cli/place.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "scalecom/core/device.h"
@@ -50,9 +51,8 @@ struct Options {
   std::optional<std::int64_t> seed;
   std::optional<std::string> momentum;
   std::string recipe;
-  train::Place place;
+  Place place;
   std::vector<const CLI::Option*> of_new_runs;  ///< which a run that is resumed has had already
-  std::string device = "cpu";
   double deadline = kDeadlineSeconds;
   JsonOutput json;
 };
@@ -174,12 +174,6 @@ void check(const Options& options) {
     throw core::UsageError(core::concat("[train] --momentum '", *options.momentum,
                                         "' is not known; give plain or masked"));
   }
-  if (options.place.threads.value_or(1) < 1) {
-    throw core::UsageError("[train] --threads is out of range; give 1 or more");
-  }
-  if (options.place.checkpoint_every.value_or(1) < 1) {
-    throw core::UsageError("[train] --checkpoint-every is out of range; give 1 step or more");
-  }
 }
 
 int finish(const Options& options, const train::Ending& ending) {
@@ -226,8 +220,8 @@ int train_together(const Options& options, train::Processes& processes,
 int run(Options& options) {
   if (!options.place.resume) take_recipe(options);
   check(options);
+  options.place.complete("train");
   const std::chrono::milliseconds deadline = deadline_of(options.deadline);
-  options.place.device = core::parse_device(options.device);
   options.json.check();
   options.place.learners = options.learners;
   options.place.data = options.request.data;
@@ -238,7 +232,7 @@ int run(Options& options) {
 
 void add_options(CLI::App& command, Options& options) {
   train::Request& request = options.request;
-  train::Place& place = options.place;
+  Place& place = options.place;
   const auto add = [&](const char* name, auto& target, const std::string& help, const char* type) {
     options.of_new_runs.push_back(command.add_option(name, target, help)->type_name(type));
   };
@@ -285,20 +279,7 @@ void add_options(CLI::App& command, Options& options) {
       .add_option("--resume", place.resume,
                   "Go on with this run, with its own options; give --device again")
       ->type_name("RUN");
-  command
-      .add_option("--checkpoint-every", place.checkpoint_every,
-                  "Steps between checkpoints (one with each line of metrics)")
-      ->type_name("STEPS");
-  command
-      .add_option(
-          "--threads", place.threads,
-          "Learners that a process has compute at once (its processors); on a GPU, where those of "
-          "some models are joined into one batch, how many to compute apart instead")
-      ->type_name("T");
-  command
-      .add_option("--device", options.device,
-                  "Where to compute: cpu, cuda or cuda:1 (cpu); a GPU takes one process")
-      ->type_name("DEVICE");
+  place.add_to(command);
   command
       .add_option("--deadline", options.deadline,
                   "Seconds to wait for another process or learner before giving up (300)")
