@@ -58,6 +58,9 @@ struct Choice {
 /// A step is one round over the model's tensors, in any number of buckets: it ends when a tensor
 /// comes again. Buckets may change between steps; what a method remembers belongs to tensors.
 ///
+/// A training loop needs start() or reduce(), rate_policy() for its layouts, and undo() where it
+/// drops steps; what else there is stands below, by whom it is for.
+///
 /// One thread at a time calls a method. What was started on a worker stream is waited for before
 /// anything but start() is called. On a GPU all its reductions go on one stream, or on streams that
 /// the caller has put in order: scratch is shared among buckets.
@@ -66,6 +69,8 @@ class Method {
   virtual ~Method() = default;
   Method(const Method&) = delete;
   Method& operator=(const Method&) = delete;
+
+  // For a training loop.
 
   /// In: this rank's gradient. Out, in the same buffer: the mean over ranks, the same bits at every
   /// rank; all NaN where some rank's gradient, or the mean, is not finite. The buffer, the layout
@@ -88,6 +93,69 @@ class Method {
   /// How this method's layouts are made: layout::make_layout(model, method->rate_policy()).
   virtual layout::RatePolicy rate_policy() const { return {}; }
 
+  /// Takes the last step back, over all its buckets, as if nothing had been sent: for a step whose
+  /// result is not used. Until the next step begins; a second call changes nothing.
+  virtual void undo() {}
+
+  /// Other options from now on, between two steps: "beta=0.3,decay=0.99". The string is read like
+  /// that of make(), without a name, and changes all or nothing. The last step can no longer be
+  /// taken back. Every rank does the same.
+  void configure(const std::string& settings);
+
+  /// Whether the mean has momentum in it already, so that an optimizer is to add none.
+  virtual bool brings_momentum() const { return false; }
+
+  /// The name and every option: make(spec()) is this method again.
+  std::string spec() const { return spec_text(); }
+
+  /// Steps begun so far, and the one under way: steps() - 1.
+  std::int64_t steps() const { return count_.steps; }
+
+  /// Whether a bucket of this layout would begin a new step.
+  bool begins_step(const layout::Layout& layout) const;
+
+  // Where a loss scaler changes the gradients' unit.
+
+  /// Before a step begins: the scale of its gradients, as a loss scaler keeps it on the stream's
+  /// device, read in its place on the stream. Where it has changed since the step before, all that
+  /// is remembered follows; where it has become smaller, the scaler skipped that step, which is
+  /// taken back first.
+  void follow_scale(const float* scale, const core::Stream& stream = {});
+  /// The same between two steps, for who looks at the memories then, saves them or changes options.
+  /// The host waits for a GPU.
+  void settle_scale(const float* scale, const core::Stream& stream = {});
+
+  /// All that is remembered times `factor`, between two steps: for gradients that come in other
+  /// units from now on, as after a loss scaler has changed its scale. The last step can no longer
+  /// be taken back.
+  virtual void rescale(float /*factor*/) {}
+
+  // In CUDA graphs.
+
+  /// A stream may be captured into a CUDA graph while steps are started on it, once each layout has
+  /// had a step of its own, and one after the warm-up; a captured step counts at once, and as one
+  /// of its turn. With leaders=cyclic n steps in a row make n graphs, to be replayed in that order;
+  /// with sharded leaders and for select=random one serves for all. Options that have the host look
+  /// at a step (check, nonfinite=error) are refused. A graph holds arrays of this method:
+  /// configure(), restore() and a layout that is new are the end of those captured before.
+  ///
+  /// Before the next step that is not a replay, and before saving: how many steps are done.
+  void replayed(std::int64_t steps);
+
+  // For saving and loading: state/method_state.h does both.
+
+  /// What it remembers, for saving; and back again, replacing everything. The next step is `steps`,
+  /// and the scale of its gradients, if they have one, that of the memories.
+  virtual std::vector<NamedMemory> memories() const { return {}; }
+  virtual void restore(std::int64_t steps, Memories memories);
+
+  /// The learner that this rank belongs to. Every rank calls it.
+  virtual Replica replica(comm::Communicator& communicator) const {
+    return {communicator.rank(), communicator.size()};
+  }
+
+  // What it sends: for plans, counts and tests.
+
   /// What a rank sends and receives for one bucket in step `step` (the first is 0), to the byte,
   /// once the ranks have agreed on the layout. Where that depends on the data, it is what was
   /// packed for the last step, and what the options aim at for any other.
@@ -100,83 +168,33 @@ class Method {
     return {{}, cost(layout, size, rank, step)};
   }
 
+  /// Where the method divides the ranks into groups (groups=), the traffic of this rank, which is
+  /// then not the communicator's.
+  virtual LevelTraffic level_traffic() const { return {}; }
+
+  /// The choice of step `step` (the first is 0); nothing where ranks do not all send the same
+  /// entries, or send all of them.
+  virtual std::optional<Choice> choice(std::int64_t /*step*/) const { return std::nullopt; }
+
+  // For a method that this one is a part of, as with groups=, and which may bring it parts of
+  // tensors.
+
   /// Whether tensors may be divided among ranks, each part being a tensor of its own to the method.
   virtual bool divides() const { return false; }
+
   /// Elements of a slice that stay together where its tensor is divided among ranks.
   virtual std::int64_t granule(const layout::Slice& /*slice*/) const { return 1; }
 
   /// Forgets what was restored of a tensor that is another rank's to remember.
   virtual void forget(const std::string& /*tensor*/) {}
 
-  /// Whether an option (check, nonfinite=error) may make a reduction a CheckError.
-  virtual bool may_refuse() const { return false; }
-
-  /// Where the method divides the ranks into groups (groups=), the traffic of this rank, which is
-  /// then not the communicator's.
-  virtual LevelTraffic level_traffic() const { return {}; }
-  /// The learner that this rank belongs to. Every rank calls it.
-  virtual Replica replica(comm::Communicator& communicator) const {
-    return {communicator.rank(), communicator.size()};
-  }
-
-  /// That of step `step` (the first is 0); nothing where ranks do not all send the same entries, or
-  /// send all of them.
-  virtual std::optional<Choice> choice(std::int64_t /*step*/) const { return std::nullopt; }
-
-  /// Takes the last step back, over all its buckets, as if nothing had been sent: for a step whose
-  /// result is not used. Until the next step begins; a second call changes nothing.
-  virtual void undo() {}
-
-  /// All that is remembered times `factor`, between two steps: for gradients that come in other
-  /// units from now on, as after a loss scaler has changed its scale. The last step can no longer
-  /// be taken back.
-  virtual void rescale(float /*factor*/) {}
-
-  /// Before a step begins: the scale of its gradients, as a loss scaler keeps it on the stream's
-  /// device, read in its place on the stream. Where it has changed since the step before, all that
-  /// is remembered follows; where it has become smaller, the scaler skipped that step, which is
-  /// taken back first.
-  void follow_scale(const float* scale, const core::Stream& stream = {});
-  /// The same between two steps, for who looks at the memories then, saves them or changes options.
-  /// The host waits for a GPU.
-  void settle_scale(const float* scale, const core::Stream& stream = {});
-
   /// Before a bucket of fp32 is brought, by who has worked on it already: where *mark, on the
   /// bucket's device, is not 0, it comes out NaN at every rank, as if a number in it were not
   /// finite. No number in it is lost for that.
   virtual void spoil_where(const float* mark, const core::Buffer& grad, const core::Stream& stream);
 
-  /// Whether the mean has momentum in it already, so that an optimizer is to add none.
-  virtual bool brings_momentum() const { return false; }
-
-  /// Whether a bucket of this layout would begin a new step.
-  bool begins_step(const layout::Layout& layout) const;
-
-  /// Other options from now on, between two steps: "beta=0.3,decay=0.99". The string is read like
-  /// that of make(), without a name, and changes all or nothing. The last step can no longer be
-  /// taken back. Every rank does the same.
-  void configure(const std::string& settings);
-
-  /// The name and every option: make(spec()) is this method again.
-  std::string spec() const { return spec_text(); }
-
-  /// Steps begun so far, and the one under way: steps() - 1.
-  std::int64_t steps() const { return count_.steps; }
-
-  /// A stream may be captured into a CUDA graph while steps are started on it, once each layout has
-  /// had a step of its own, and one after the warm-up; a captured step counts at once, and as one
-  /// of its turn. With leaders=cyclic n steps in a row make n graphs, to be replayed in that order;
-  /// with sharded leaders and for select=random one serves for all. Options that have the host look
-  /// at a step (check, nonfinite=error) are refused. A graph holds arrays of this method:
-  /// configure(), restore() and a layout that is new are the end of those captured before.
-  ///
-  /// Before the next step that is not a replay, and before saving: how many steps are done.
-  void replayed(std::int64_t steps);
-
-  /// What it remembers, for saving; and back again, replacing everything. The next step is `steps`,
-  /// and the scale of its gradients, if they have one, that of the memories.
-  virtual std::vector<NamedMemory> memories() const { return {}; }
-  virtual void restore(std::int64_t steps, Memories memories);
+  /// Whether an option (check, nonfinite=error) may make a reduction a CheckError.
+  virtual bool may_refuse() const { return false; }
 
  protected:
   Method() = default;
