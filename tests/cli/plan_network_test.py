@@ -7,7 +7,7 @@ import sys
 
 from program import PROGRAM, run_tests
 
-SCRIPT = pathlib.Path(__file__).parents[2] / "bench" / "plan_network.py"
+SCRIPT = pathlib.Path(__file__).parents[2] / "bench" / "network" / "plan_network.py"
 sys.path.insert(0, str(SCRIPT.parent))
 
 import plan_network  # noqa: E402

@@ -10,7 +10,7 @@ from pathlib import Path
 from job import Job
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "bench" / "network"))
 from shaped_network import DEVICE, ShapedHosts  # noqa: E402: its folder is no package
 
 RANKS = 4

@@ -10,7 +10,7 @@ the measured time, the machine's cores, not the network, decide, and the cell sa
 reduction takes beyond its hops is what compressing takes here: ranks that wait for others keep a core busy,
 and one that names entries has the others wait for it, of which a rank at work alone knows nothing.
 
-    sudo .venv/bin/python bench/plan_network.py --rates 100mbit,1gbit --delays 0,1,20 --json cells.json
+    sudo .venv/bin/python bench/network/plan_network.py --rates 100mbit,1gbit --delays 0,1,20 --json cells.json
 """
 
 from __future__ import annotations

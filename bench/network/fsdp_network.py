@@ -8,7 +8,7 @@ and FSDP2 with ScaleCom between the nodes. They take turns, round after round, i
 The reduction of the two that shard is that between nodes: the time in it, in steps of their own, from when
 both nodes have come to it. That of DDP is the difference, round by round, to steps that do not synchronise.
 
-    sudo .venv/bin/python bench/fsdp_network.py --network 1gbit
+    sudo .venv/bin/python bench/network/fsdp_network.py --network 1gbit
 """
 
 from __future__ import annotations

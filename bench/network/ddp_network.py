@@ -4,7 +4,7 @@ Starts one gloo rank in each of several network namespaces whose links are shape
 25 million parameters whose computing takes little beside its communication. The methods take turns,
 round after round, in the same processes. PowerSGD gets the rank at which it sends what ScaleCom sends.
 
-    sudo .venv/bin/python bench/ddp_network.py --network 1gbit
+    sudo .venv/bin/python bench/network/ddp_network.py --network 1gbit
 """
 
 from __future__ import annotations
