@@ -1,5 +1,8 @@
 #include "scalecom/methods/sketched_sgd/sketched_sgd.h"
 
+#include <string_view>
+
+#include "scalecom/core/text.h"
 #include "scalecom/methods/buckets.h"
 #include "scalecom/methods/sketched_sgd/bucket.h"
 #include "scalecom/methods/sketched_sgd/options.h"
@@ -7,7 +10,7 @@
 namespace scalecom::methods::sketched_sgd {
 namespace {
 
-constexpr const char* kSuffix = "/u";  // of the names under which velocities are saved
+constexpr std::string_view kSuffix = "/u";  // of the names under which velocities are saved
 
 void check_name(const std::string& tensor) {
   if (!tensor.ends_with(kSuffix)) return;
@@ -114,7 +117,7 @@ void SketchedSgd::rescale(float factor) {
 std::vector<NamedMemory> SketchedSgd::memories() const {
   std::vector<NamedMemory> all = memories_.list();
   for (NamedMemory& velocity : velocities_.list()) {
-    all.push_back({velocity.name + kSuffix, velocity.values});
+    all.push_back({core::concat(velocity.name, kSuffix), velocity.values});
   }
   return all;
 }
@@ -124,7 +127,8 @@ void SketchedSgd::replace_memories(Memories memories) {
   for (auto at = memories.begin(); at != memories.end();) {
     const auto next = std::next(at);
     if (at->first.ends_with(kSuffix)) {
-      velocities.emplace(at->first.substr(0, at->first.size() - 2), std::move(at->second));
+      velocities.emplace(at->first.substr(0, at->first.size() - kSuffix.size()),
+                         std::move(at->second));
       memories.erase(at);
     }
     at = next;
