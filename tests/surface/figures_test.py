@@ -1,4 +1,5 @@
-"""The figures that the program carries with it are those that the documentation states."""
+"""What stands in several places is the same there: figures that the program carries with it and the
+documentation states, and the version."""
 
 from __future__ import annotations
 
@@ -35,6 +36,16 @@ def test_times_of_the_cpu_are_those_of_table_1() -> None:
     assert len(kernels) == 9, kernels
     differ = {name: (figure, table.get(name)) for name, figure in kernels.items() if table.get(name) != figure}
     assert not differ, f"stored, then stated in docs/methods.md: {differ}"
+
+
+def test_the_version_is_one() -> None:
+    places = {
+        "CMakeLists.txt": r"^project\(scalecom VERSION ([0-9.]+)",
+        "pyproject.toml": r'^version = "([^"]+)"',
+        "python/scalecom/__init__.py": r'^__version__ = "([^"]+)"',
+    }
+    versions = {path: re.findall(line, (ROOT / path).read_text(), re.M) for path, line in places.items()}
+    assert len({tuple(found) for found in versions.values()}) == 1 and all(versions.values()), versions
 
 
 if __name__ == "__main__":
