@@ -1,10 +1,6 @@
 #include "scalecom/state/memory_set.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cinttypes>
-#include <cstdio>
-#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -13,78 +9,16 @@
 #include <vector>
 
 #include "scalecom/core/error.h"
-#include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
-#include "scalecom/methods/method.h"
 #include "scalecom/state/divided_tensors.h"
 #include "scalecom/state/file.h"
+#include "scalecom/state/refuse.h"
 
 namespace scalecom::state {
 namespace {
 
 using core::concat;
 using core::UsageError;
-
-constexpr const char* kFormat = "scalecom-memory";
-constexpr const char* kVersion = "1";
-
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
-  throw UsageError(concat("[state] '", path.string(), "' ", what));
-}
-
-const std::string& field(const SafetensorsReader& reader, const char* key) {
-  const auto found = reader.metadata().find(key);
-  if (found == reader.metadata().end()) refuse(reader.path(), concat("has no '", key, "'"));
-  return found->second;
-}
-
-std::int64_t number_field(const SafetensorsReader& reader, const char* key, std::int64_t high) {
-  const std::string& text = field(reader, key);
-  std::int64_t value = -1;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  if (result.ec != std::errc{} || result.ptr != end || value < 0 || value > high) {
-    refuse(reader.path(), concat("is damaged: its ", key, " is '", text, "'"));
-  }
-  return value;
-}
-
-void check_format(const SafetensorsReader& reader) {
-  const auto format = reader.metadata().find("format");
-  if (format == reader.metadata().end() || format->second != kFormat) {
-    refuse(reader.path(), "holds no memories: its format is not scalecom-memory");
-  }
-  if (const std::string& version = field(reader, "version"); version != kVersion) {
-    refuse(reader.path(), concat("is of version ", version, "; version ", kVersion, " is known"));
-  }
-}
-
-Label read_label(const SafetensorsReader& reader) {
-  constexpr std::int64_t kMostRanks = std::numeric_limits<int>::max();
-  Label label;
-  label.method = field(reader, "method");
-  label.step = number_field(reader, "step", methods::kMostSteps);
-  label.tag = field(reader, "tag");
-  label.world = static_cast<int>(number_field(reader, "world", kMostRanks));
-  label.rank = static_cast<int>(number_field(reader, "rank", kMostRanks));
-  label.learner = {label.rank, label.world};
-  if (reader.metadata().contains("learners")) {
-    label.learner.number = static_cast<int>(number_field(reader, "learner", kMostRanks));
-    label.learner.learners = static_cast<int>(number_field(reader, "learners", kMostRanks));
-  }
-  return label;
-}
-
-// The rank and the set that a file's name says; nothing for a name that no save has given.
-std::optional<std::pair<int, SetName>> parse_file_name(const std::string& name) {
-  int rank = 0;
-  SetName set;
-  const int read =
-      std::sscanf(name.c_str(), "rank-%9d-of-%9d-save-%18" SCNd64, &rank, &set.world, &set.number);
-  if (read < 2 || rank < 0 || rank >= set.world || set.number < 0) return std::nullopt;
-  if (name != file_name(rank, set)) return std::nullopt;
-  return std::pair(rank, set);
-}
 
 // The ranks whose files are there, by set, the oldest first.
 using Sets = std::map<SetName, std::set<int>>;
@@ -213,21 +147,6 @@ void remove_abandoned(const std::filesystem::path& folder,
 
 }  // namespace
 
-std::string file_name(int rank, int world) {
-  return file_name(rank, SetName{0, world});
-}
-
-std::string file_name(int rank, const SetName& set) {
-  char name[96];
-  if (set.number == 0) {
-    std::snprintf(name, sizeof name, "rank-%05d-of-%05d.safetensors", rank, set.world);
-  } else {
-    std::snprintf(name, sizeof name, "rank-%05d-of-%05d-save-%09" PRId64 ".safetensors", rank,
-                  set.world, set.number);
-  }
-  return name;
-}
-
 void remove_replaced(const std::filesystem::path& folder, const SetName& by,
                      std::optional<int> part) {
   Sets sets;
@@ -252,70 +171,6 @@ std::int64_t next_number(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder, none)) return 0;  // who writes there says why it fails
   const Sets sets = sets_in(folder);
   return sets.empty() ? 0 : sets.rbegin()->first.number + 1;
-}
-
-Metadata to_metadata(const Label& label, const std::map<std::string, std::int64_t>& elements,
-                     const std::map<std::string, std::string>& sums) {
-  Metadata metadata{{"format", kFormat},
-                    {"version", kVersion},
-                    {"method", label.method},
-                    {"step", std::to_string(label.step)},
-                    {"tag", label.tag},
-                    {"world", std::to_string(label.world)},
-                    {"rank", std::to_string(label.rank)}};
-  if (label.learner.learners != label.world) {
-    metadata["learner"] = std::to_string(label.learner.number);
-    metadata["learners"] = std::to_string(label.learner.learners);
-  }
-  std::vector<std::string> list;
-  list.reserve(sums.size());
-  for (const auto& [name, sum] : sums) list.push_back(sum);
-  metadata["sums"] = core::join(list, ",");
-
-  std::uint64_t sum = core::hash(kFormat);
-  const auto add = [&sum](const std::string& text) { sum = core::combine(sum, core::hash(text)); };
-  for (const auto& [key, value] : metadata) {
-    add(key);
-    add(value);
-  }
-  for (const auto& [name, count] : elements) {
-    add(name);
-    add(std::to_string(count));
-  }
-  metadata["checksum"] = hex16(sum);
-  return metadata;
-}
-
-MemoryFile MemoryFile::open(const std::filesystem::path& folder, int rank, const SetName& set) {
-  MemoryFile file{SafetensorsReader(folder / file_name(rank, set)), {}, {}, {}};
-  const SafetensorsReader& reader = file.reader;
-  check_format(reader);
-  file.label = read_label(reader);
-
-  const std::string& sums = field(reader, "sums");
-  std::vector<std::string> list;
-  if (!sums.empty()) list = core::split(sums, ',');
-  if (list.size() != reader.tensors().size()) {
-    refuse(reader.path(), concat("is damaged: ", list.size(), " checksums for ",
-                                 reader.tensors().size(), " tensors"));
-  }
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const SafetensorsReader::Tensor& tensor = reader.tensors()[i];
-    if (tensor.dtype != "F32") {
-      refuse(reader.path(),
-             concat("has tensor '", tensor.name, "' as ", tensor.dtype, "; memories are F32"));
-    }
-    file.elements.emplace(tensor.name, tensor.elements);
-    file.sums.emplace(tensor.name, std::move(list[i]));
-  }
-  if (to_metadata(file.label, file.elements, file.sums) != reader.metadata()) {
-    refuse(reader.path(), "is damaged: the checksum of its header does not fit");
-  }
-  if (file.label.rank != rank || file.label.world != set.world) {
-    refuse(reader.path(),
-           concat("has been renamed: it is of rank ", file.label.rank, " of ", file.label.world));
-  }
-  return file;
 }
 
 namespace {
@@ -362,12 +217,6 @@ std::string rank_file(int rank) {
 }
 
 }  // namespace
-
-void MemoryFile::check_sum(const std::string& tensor, const Checksum& sum) const {
-  if (sum.text() == sums.at(tensor)) return;
-  refuse(reader.path(),
-         concat("is damaged: the checksum of tensor '", tensor, "' does not fit its data"));
-}
 
 CheckedSet check_set(const std::filesystem::path& folder) {
   CheckedSet set;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -8,25 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "scalecom/state/checksum.h"
+#include "scalecom/state/labelled_file.h"
 #include "scalecom/state/memory_file.h"
-#include "scalecom/state/safetensors.h"
 
 namespace scalecom::state {
-
-/// What tells the sets of a folder apart, in the order of their saves.
-struct SetName {
-  std::int64_t number = 0;  ///< of the save; 0 is in no name
-  int world = 0;
-
-  auto operator<=>(const SetName&) const = default;
-};
-
-constexpr std::int64_t kMostSaves = 999'999'999'999'999'999;  ///< the largest number of one
-
-/// The name of a rank's file within its folder; without a set, of one that has no number.
-std::string file_name(int rank, const SetName& set);
-std::string file_name(int rank, int world);
 
 /// What save() writes, without a look at other files.
 void write_file(const std::filesystem::path& folder, int rank, int world, const Memories& memories);
@@ -38,35 +22,6 @@ void write_file(const std::filesystem::path& folder, int rank, int world, const 
 /// save has left half written. What cannot be removed stays, and does no harm.
 void remove_replaced(const std::filesystem::path& folder, const SetName& by,
                      std::optional<int> part = std::nullopt);
-
-/// What the metadata of a memory file say besides its tensors.
-struct Label {
-  std::string method;
-  std::int64_t step = 0;
-  std::string tag;
-  int world = 0;
-  int rank = 0;
-  Learner learner;
-};
-
-/// The metadata that a file of this label has; `sums` are the checksums of its tensors by name. A
-/// checksum over all of it, names and sizes included, guards the header itself.
-Metadata to_metadata(const Label& label, const std::map<std::string, std::int64_t>& elements,
-                     const std::map<std::string, std::string>& sums);
-
-/// A memory file whose header has been checked.
-struct MemoryFile {
-  SafetensorsReader reader;
-  Label label;
-  std::map<std::string, std::int64_t> elements;
-  std::map<std::string, std::string> sums;
-
-  /// core::UsageError where it is not the file of `rank` of the set.
-  static MemoryFile open(const std::filesystem::path& folder, int rank, const SetName& set);
-
-  /// core::UsageError where `sum`, of all data that were read of a tensor, is not the file's.
-  void check_sum(const std::string& tensor, const Checksum& sum) const;
-};
 
 /// A set whose headers have been checked.
 struct CheckedSet {

@@ -5,6 +5,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/json.h"
+#include "scalecom/state/refuse.h"
 #include "scalecom/state/safetensors.h"
 
 namespace scalecom::state {
@@ -32,10 +33,6 @@ std::int64_t bytes_of_type(std::string_view dtype) {
     if (name == dtype) return bytes;
   }
   return 0;
-}
-
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
-  throw UsageError(concat("[state] '", path.string(), "' ", what));
 }
 
 std::vector<std::int64_t> numbers(JsonCursor& json, std::size_t most) {
