@@ -153,6 +153,17 @@ def test_unequal_text(folder):
     expect_refused(run(*train("multi30k", folder / "data", folder / "out")), "val.de has 1 lines", "val.en")
 
 
+def test_text_that_is_not_utf8(folder):
+    data = folder / "data"
+    write_text_pairs(data)
+    with (data / "test_2016_flickr.de").open("ab") as file:
+        file.write("Café\n".encode("latin-1"))
+    with (data / "test_2016_flickr.en").open("ab") as file:
+        file.write(b"coffee\n")
+    expect_refused(run(*train("multi30k", data, folder / "out")), "test_2016_flickr.de is not UTF-8", "line")
+    assert not (folder / "out").exists()
+
+
 def test_adam_has_its_own_momentum(folder):
     write_fsdd(folder / "data", digits=(1,), takes=(0, 5))
     command = train("fsdd,size=small", folder / "data", folder / "out", method="dgc,rate=10")

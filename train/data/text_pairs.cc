@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "scalecom/core/text.h"
+#include "scalecom/core/utf8.h"
 #include "train/data/file.h"
 
 namespace train::data {
@@ -15,6 +16,10 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) {
     if (line.ends_with('\r')) line.pop_back();
+    // Else a run would be trained to its end, and its translations could not be scored.
+    if (!scalecom::core::is_utf8(line)) {
+      refuse(path, scalecom::core::concat("is not UTF-8: see line ", lines.size() + 1));
+    }
     lines.push_back(std::move(line));
   }
   return lines;

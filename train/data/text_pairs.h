@@ -13,8 +13,8 @@ struct TextPairs {
 };
 
 /// Reads two files of which each line of one is the translation of the same line of the other.
-/// core::UsageError, naming the file and what is wrong with it, where one is missing or empty, or
-/// they have unequal numbers of lines.
+/// core::UsageError, naming the file and what is wrong with it, where one is missing, empty or
+/// not UTF-8, or they have unequal numbers of lines.
 TextPairs read_text_pairs(const std::filesystem::path& source, const std::filesystem::path& target);
 
 }  // namespace train::data

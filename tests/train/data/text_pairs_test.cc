@@ -42,6 +42,11 @@ TEST(TextPairsTest, RefusesUnequalNumbersOfLines) {
   EXPECT_NE(message.find("a.en 2"), std::string::npos) << message;
 }
 
+TEST(TextPairsTest, RefusesWhatIsNotUtf8) {
+  const std::string message = Files("one\ncoffee\n", "eins\nCaf\xE9\n").error();
+  EXPECT_NE(message.find("a.de is not UTF-8: see line 2"), std::string::npos) << message;
+}
+
 TEST(TextPairsTest, RefusesEmptyAndMissingFiles) {
   EXPECT_NE(Files("one\n", "").error().find("a.de is empty"), std::string::npos);
   const std::string message =
