@@ -16,6 +16,9 @@ namespace {
 
 namespace core = scalecom::core;
 
+// The next number is what the command line makes of every larger one: such seeds would be the same.
+constexpr std::int64_t kLargestSeed = std::numeric_limits<std::int64_t>::max() - 1;
+
 template <typename T>
 void check_range(const char* option, T value, T low, T high) {
   if (value >= low && value <= high) return;
@@ -80,7 +83,7 @@ Config resolve(const Request& request) {
   config.spec = scalecom::methods::make(config.method)->spec();
   config.learners = request.learners;
   check_groups(config.spec, config.learners);
-  check_range<std::int64_t>("--seed", request.seed, 0, std::numeric_limits<std::int64_t>::max());
+  check_range<std::int64_t>("--seed", request.seed, 0, kLargestSeed);
   config.seed = static_cast<std::uint64_t>(request.seed);
   if (!request.data.empty()) config.data = std::filesystem::absolute(request.data);
   config.batch = request.batch.value_or(recipe.batch);

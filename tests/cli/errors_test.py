@@ -88,7 +88,10 @@ def test_values_out_of_range(folder):
     expect_refused(run(*TRAIN, "--batch", 0, *out), "--batch 0")
     expect_refused(run(*TRAIN, "--lr", 0, *out), "--lr 0")
     expect_refused(run(*TRAIN, "--weight-decay", -1, *out), "--weight-decay -1")
-    expect_refused(run(*TRAIN, "--seed", -1, *out), "--seed")
+    # No number beyond the range is taken for its end: runs of two such seeds would be the same.
+    for wrong in (-1, 2**63, 2**64 - 1, 10**30):
+        expect_refused(run(*TRAIN, "--seed", wrong, *out), "--seed", "out of range")
+    expect_refused(run("compare", *TRAIN[1:3], "--methods", "dense", "--seed", 2**63, *out), "--seed")
     expect_refused(run(*TRAIN, "--threads", 0, *out), "--threads")
     expect_refused(run(*TRAIN, "--deadline", 0, *out), "--deadline")
     expect_refused(run(*TRAIN, "--checkpoint-every", 0, *out), "--checkpoint-every")
