@@ -7,6 +7,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
+#include "scalecom/core/utf8.h"
 #include "scalecom/methods/groups/grouped.h"
 #include "scalecom/methods/method.h"
 #include "train/json.h"
@@ -70,6 +71,12 @@ void check_optimizer(const Config& config) {
 
 }  // namespace
 
+void check_path(const char* option, const std::filesystem::path& path) {
+  if (core::is_utf8(path.string())) return;
+  throw core::UsageError(core::concat("[train] ", option, " ", path.string(),
+                                      " is not UTF-8, which JSON has to be: rename it"));
+}
+
 Config resolve(const Request& request) {
   const tasks::Recipe recipe = tasks::recipe(request.task);
   check_range("--learners", request.learners, 1, kMostLearners);
@@ -86,6 +93,7 @@ Config resolve(const Request& request) {
   check_range<std::int64_t>("--seed", request.seed, 0, kLargestSeed);
   config.seed = static_cast<std::uint64_t>(request.seed);
   if (!request.data.empty()) config.data = std::filesystem::absolute(request.data);
+  check_path("--data", config.data);
   config.batch = request.batch.value_or(recipe.batch);
   check_range<std::int64_t>("--batch", config.batch, 1, kLargestBatch);
   const double samples = static_cast<double>(config.batch) * config.learners;

@@ -65,6 +65,9 @@ struct Config {
   Schedule schedule() const { return {learning_rate, learning_rate_warmup, steps}; }
 };
 
+/// core::UsageError for a path that the files of a run cannot hold.
+void check_path(const char* option, const std::filesystem::path& path);
+
 /// A configuration complete but for its steps. core::UsageError for a value that is out of range,
 /// an unknown task or a method that cannot be.
 Config resolve(const Request& request);

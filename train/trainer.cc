@@ -92,6 +92,7 @@ Prepared prepare(const Request& request, const Place& place, const Processes& pr
     if (!ready.folder->is_complete()) ready.lock = lock_run(*place.resume, place, processes);
     ready.config = ready.folder->config();
     if (!place.data.empty()) ready.config.data = std::filesystem::absolute(place.data);
+    check_path("--data", ready.config.data);
     if (place.learners) change_learners(ready.config, *place.learners);
     ready.checkpoint = ready.folder->last_checkpoint();
     check_division(ready.config, processes);
@@ -113,11 +114,13 @@ std::string shared_settings(const Prepared& ready, const Place& place) {
   settings.erase("data");
   const std::filesystem::path out = place.resume.value_or(place.out);
   std::error_code refused;
-  settings["out"] = std::filesystem::weakly_canonical(out, refused).string();
+  const std::filesystem::path canonical = std::filesystem::weakly_canonical(out, refused);
   if (refused) {
     throw core::UsageError(core::concat("[train] ", out.string(), " cannot be looked at: ",
                                         refused.message(), "; choose another --out"));
   }
+  check_path(place.resume ? "--resume" : "--out", canonical);
+  settings["out"] = canonical.string();
   settings["similarity_every"] = ready.config.similarity_every;
   settings["resume from step"] = ready.checkpoint ? ready.checkpoint->step : 0;
   return settings.dump();

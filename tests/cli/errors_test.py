@@ -149,6 +149,17 @@ def test_output_folders(folder):
     expect_refused(run(*short), "--resume")
 
 
+def test_paths_that_are_not_utf8(folder):
+    """JSON, in which a run keeps where its data is, cannot have them."""
+    odd = os.fsdecode(os.fsencode(folder) + b"/caf\xe9")
+    expect_refused(run(*TRAIN, "--steps", 5, "--out", odd), "--out", "not UTF-8")
+    write_cifar10(pathlib.Path(odd))
+    cifar10 = ("--task", "cifar10,model=resnet8", "--data", odd)
+    expect_refused(run("train", *cifar10, "--method", "dense", "--out", folder / "run"), "--data", "not UTF-8")
+    expect_refused(run("compare", *cifar10, "--methods", "dense", "--out", folder / "run"), "--data", "not UTF-8")
+    assert not (folder / "run").exists()
+
+
 def test_runs_to_resume(folder):
     expect_refused(run("train", "--resume", folder / "none"), "none", "config.json")
     expect_refused(run("train", "--resume", folder, "--method", "dense"), "leave out --method")

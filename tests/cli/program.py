@@ -22,7 +22,8 @@ TIMEOUT = 120
 
 def run(*arguments, program=(PROGRAM,), timeout=TIMEOUT):
     command = [*program, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment())
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout,
+                          env=environment())
 
 
 def mpirun(*parts):
