@@ -96,6 +96,8 @@ Config resolve(const Request& request) {
   check_path("--data", config.data);
   config.batch = request.batch.value_or(recipe.batch);
   check_range<std::int64_t>("--batch", config.batch, 1, kLargestBatch);
+  if (request.steps) check_range<std::int64_t>("--steps", *request.steps, 1, kMostSteps);
+  if (request.epochs) check_positive("--epochs", *request.epochs);
   const double samples = static_cast<double>(config.batch) * config.learners;
   config.learning_rate = request.learning_rate.value_or(
       recipe.learning_rate * std::sqrt(samples / tasks::Recipe::kReferenceSamples));
@@ -128,12 +130,8 @@ Optimizer::Options Config::optimizer_options() const {
 }
 
 std::int64_t resolve_steps(const Request& request, const Config& config, std::int64_t samples) {
-  if (request.steps) {
-    check_range<std::int64_t>("--steps", *request.steps, 1, kMostSteps);
-    return *request.steps;
-  }
+  if (request.steps) return *request.steps;
   const double epochs = request.epochs.value_or(tasks::recipe(config.task).epochs);
-  check_positive("--epochs", epochs);
   const double a_step = static_cast<double>(config.batch) * config.learners;
   const double steps = std::ceil(epochs * static_cast<double>(samples) / a_step);
   check_range<double>("--epochs, in steps,", steps, 1, kMostSteps);

@@ -69,6 +69,8 @@ def test_what_is_no_recipe(folder):
     odd = write_recipe(folder, "odd", colour="red")
     expect_refused(run("train", "--recipe", odd, *out), "'colour'", "learning_rate_warmup")
     expect_refused(reproduce(folder, write_recipe(folder, "no", method=None)), "no.json", "method")
+    for epochs in (0, -1):
+        expect_refused(reproduce(folder, write_recipe(folder, "short", epochs=epochs)), "short.json", "epochs")
     expect_refused(run("reproduce", odd), "--out")
     expect_refused(reproduce(folder, write_recipe(folder, "fine"), options=("--seeds", 0)), "--seeds")
     assert not (folder / "out").exists()
