@@ -114,10 +114,16 @@ std::vector<std::string> all_rows() {
 std::vector<recipes::Recipe> wanted_rows(const std::vector<std::string>& names) {
   std::vector<recipes::Recipe> rows;
   const auto add = [&](const recipes::Recipe& recipe) {
-    const bool is_there = std::any_of(rows.begin(), rows.end(), [&](const recipes::Recipe& other) {
-      return other.name == recipe.name;
+    const auto other = std::find_if(rows.begin(), rows.end(), [&](const recipes::Recipe& row) {
+      return row.name == recipe.name;
     });
-    if (!is_there) rows.push_back(recipe);
+    if (other == rows.end()) {
+      rows.push_back(recipe);
+    } else if (other->request != recipe.request || other->seeds != recipe.seeds ||
+               other->baseline != recipe.baseline) {
+      throw core::UsageError(core::concat("[reproduce] two recipes are called '", recipe.name,
+                                          "', by which runs are kept: rename one of them"));
+    }
   };
   for (const std::string& name : names.empty() ? all_rows() : names) {
     const recipes::Recipe recipe = recipes::find(name);

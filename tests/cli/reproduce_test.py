@@ -76,6 +76,18 @@ def test_what_is_no_recipe(folder):
     assert not (folder / "out").exists()
 
 
+def test_two_recipes_of_one_name_are_refused(folder):
+    """Runs are kept by the names of their recipes: one of the two would not be run."""
+    (folder / "other").mkdir()
+    mine, other = write_recipe(folder, "mine"), write_recipe(folder / "other", "mine", learning_rate=0.02)
+    expect_refused(reproduce(folder, mine, other), "'mine'", "rename")
+    own = write_recipe(folder, "cifar10-resnet18-32x-dense")
+    expect_refused(reproduce(folder, "cifar10-resnet18-32x", own), "'cifar10-resnet18-32x-dense'", "rename")
+    assert not (folder / "out").exists()
+    # The same one may be named twice.
+    expect_ok(reproduce(folder, mine, mine))
+
+
 def test_the_settings_of_the_reference_are_recipes(folder):
     """Nothing is missing for them but the data."""
     files = sorted((pathlib.Path(__file__).parents[2] / "docs" / "reference").glob("*.json"))
