@@ -262,7 +262,6 @@ void report(const std::vector<recipes::Recipe>& rows, const Options& options, bo
   }
   const ordered_json table = recipes::table_json(outcomes);
   const std::string markdown = recipes::table_markdown(table);
-  fs::create_directories(options.out);
   train::write_json(options.out / "table.json", {{"rows", table}});
   scalecom::state::write_text(options.out / "table.md", markdown);
   options.json.write({{"rows", table}});
@@ -285,10 +284,18 @@ void check(Options& options) {
   options.json.check();
 }
 
+void make_folder(const fs::path& out) {
+  std::error_code unwritable;
+  fs::create_directories(out, unwritable);
+  if (!unwritable) return;
+  throw core::UsageError(core::concat("[reproduce] ", out.string(), " cannot be written: ",
+                                      unwritable.message(), "; choose another --out"));
+}
+
 struct Tally {
   int elsewhere = 0;               ///< runs that other processes are at work on
   int status = 0;                  ///< by the first failure
-  std::set<std::string> reported;  ///< failures; many runs may have the same
+  std::set<std::string> reported;  ///< failures, without the run's folder: many may have the same
 };
 
 /// Makes a run, unless it is complete or another process does. One that fails is none of the
@@ -298,7 +305,12 @@ void make(const Run& run, const Options& options, train::Processes& processes,
   if (run.is_complete()) return;
   const auto fail = [&](const std::string& message, int status) {
     if (tally.status == 0) tally.status = status;
-    if (!tally.reported.insert(message).second) return;
+    std::string what = message;
+    const std::string folder = run.folder.string();
+    if (const std::size_t at = what.find(folder); at != std::string::npos) {
+      what.erase(at, folder.size());
+    }
+    if (!tally.reported.insert(what).second) return;
     cli::report(kName, fmt::format("{} seed {}: {}", run.recipe.name, run.seed, message), status);
   };
   try {
@@ -344,6 +356,7 @@ int run(Options& options) {
       if (run.is_begun()) check_origin(run);
     }
   }
+  make_folder(options.out);
   Tally tally;
   for (const recipes::Recipe& recipe : rows) {
     for (const Run& run : runs_of(recipe, options)) {

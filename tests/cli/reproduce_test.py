@@ -72,6 +72,7 @@ def test_what_is_no_recipe(folder):
     for epochs in (0, -1):
         expect_refused(reproduce(folder, write_recipe(folder, "short", epochs=epochs)), "short.json", "epochs")
     expect_refused(run("reproduce", odd), "--out")
+    expect_refused(run("reproduce", write_recipe(folder, "fine"), "--out", odd), "odd.json cannot be written", "--out")
     expect_refused(reproduce(folder, write_recipe(folder, "fine"), options=("--seeds", 0)), "--seeds")
     assert not (folder / "out").exists()
 
@@ -171,6 +172,17 @@ def test_a_row_that_fails_does_not_stop_the_others(folder):
     assert list(table(folder)) == ["good"]
     done = reproduce(folder, absent, options=("--data", folder / "nowhere"))
     assert done.returncode == 2 and "nowhere" in done.stderr, done.stderr
+
+
+def test_a_failure_that_all_runs_share_is_said_once(folder):
+    """As a full disk, though each run would name its own folder."""
+    for name in ("one", "two"):
+        (folder / "out").mkdir(exist_ok=True)
+        (folder / "out" / name).write_text("where the folder of its runs would be")
+    done = reproduce(folder, *(write_recipe(folder, name) for name in ("one", "two")))
+    assert done.returncode == 2, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 and "one/seed-1 cannot be written" in lines[0], lines
 
 
 def test_the_same_command_several_times_shares_the_runs(folder):
