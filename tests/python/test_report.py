@@ -78,6 +78,23 @@ def test_an_interval_of_another_pair_is_not_shown(tmp_path: Path) -> None:
     assert "+0.25" in text and "+0.25 [" not in text and "one seed, so no interval" in text
 
 
+@pytest.mark.parametrize("scored", ["dense", "scalecom"])
+def test_where_one_of_two_was_scored_it_says_so(tmp_path: Path, scored: str) -> None:
+    """Dense is there, but what it came to is another figure."""
+    for name, method in (("dense", "dense"), ("scalecom", SCALECOM)):
+        if name == scored:
+            write_scored(tmp_path / name, 3.0, method)
+        else:
+            write_run(tmp_path / name, method, task="fsdd")
+    text = words(shown(tmp_path))
+    assert "scripts/score has scored the run or its dense counterpart, and not both" in text
+    assert "there is no dense run" not in text
+    # A run of another seed has no counterpart, scored or not.
+    write_run(tmp_path / "other", SCALECOM, task="fsdd", seed=2)
+    (tmp_path / scored / "score.json").unlink()
+    assert "scripts/score" not in words(shown(tmp_path / scored, tmp_path / "other"))
+
+
 def test_more_of_an_error_is_no_gain(tmp_path: Path) -> None:
     for seed in (1, 2):
         write_run(tmp_path / f"dense{seed}", value=90.0, seed=seed)

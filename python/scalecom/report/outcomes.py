@@ -21,6 +21,7 @@ class Summary:
     against_dense: Difference | None  # None of dense itself, and where no seed has a run of both
     dense: float | None  # the mean of dense over the same seeds
     is_disputed: bool = False  # of a seed there are several dense runs, of different values: none is compared with
+    is_half_scored: bool = False  # scripts/score has scored it and not its dense run, or dense alone
 
     @property
     def first(self) -> Run:
@@ -48,12 +49,19 @@ def summarise(runs: Iterable[Run]) -> list[Summary]:
     groups: dict[tuple[object, ...], list[Run]] = defaultdict(list)
     for run in complete:
         groups[(*_kind(run), run.series)].append(run)
-    baselines = _baselines(run for run in complete if methods.family(run.method) == "dense")
+    dense = [run for run in complete if methods.family(run.method) == "dense"]
+    baselines = _baselines(dense)
+    counterparts = {(run.setting, run.seed) for run in dense}
     found = []
     for members in groups.values():
         kind, masked = _kind(members[0]), members[0].masked_momentum
         # Where dense has no masked momentum of its own, it is the same without.
-        found.append(_summary(members, baselines.get((kind, masked)) or baselines.get((kind, False)) or {}))
+        one = _summary(members, baselines.get((kind, masked)) or baselines.get((kind, False)) or {})
+        if not (one.is_dense or one.against_dense or one.is_disputed):
+            # A score is another metric than what the program itself has found.
+            has_dense = any((run.setting, run.seed) in counterparts for run in members)
+            one = replace(one, is_half_scored=has_dense)
+        found.append(one)
     return sorted(found, key=lambda one: (one.first.task, one.outcome.metric, order(one.first), not one.is_dense))
 
 

@@ -69,7 +69,11 @@ def _note(rows: Sequence[Summary]) -> str:
     if any(row.is_disputed for row in rows):
         notes.append("There are several dense runs of one seed that came to different values: no difference is "
                      "taken to them.")
-    if any(not (row.is_dense or row.against_dense or row.is_disputed) for row in rows):
+    missing = [row for row in rows if not (row.is_dense or row.against_dense or row.is_disputed)]
+    if any(row.is_half_scored for row in missing):
+        notes.append("Where a difference is missing, scripts/score has scored the run or its dense counterpart, and "
+                     "not both: score the other, too.")
+    if any(not row.is_half_scored for row in missing):
         notes.append("Where a difference is missing, there is no dense run of the same settings and seed.")
     if any(one.interval is None for one in found):
         notes.append("A difference of one seed has no interval.")
