@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/buckets.h"
 #include "scalecom/methods/sketched_sgd/bucket.h"
