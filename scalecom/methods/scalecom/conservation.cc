@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 #include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
@@ -145,8 +146,12 @@ void Conservation::close(Bucket& bucket, const Options& options, bool sent,
   double magnitude = 0;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].complaint[0] != '\0') {
-      throw core::CheckError(core::concat("[check=conserve] step ", bucket.step(), ", rank ", rank,
-                                          ": ", all[rank].complaint.data()));
+      // A peer's text need not end.
+      const std::string_view complaint(
+          all[rank].complaint.data(),
+          strnlen(all[rank].complaint.data(), all[rank].complaint.size()));
+      throw core::CheckError(
+          core::concat("[check=conserve] step ", bucket.step(), ", rank ", rank, ": ", complaint));
     }
     total += all[rank].sent;
     magnitude += all[rank].magnitude;

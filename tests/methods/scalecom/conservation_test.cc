@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <mutex>
 
+#include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/methods/scalecom/scalecom.h"
 #include "tests/device.h"
@@ -164,6 +166,34 @@ TEST(Conservation, WhatIsSentFollowsWhatGoesIn) {
       EXPECT_NEAR(sent[i] / steps, mean, 0.05 * mean) << "beta " << beta << " entry " << i;
     }
   }
+}
+
+// In the second step rank 0 is of another program, and what it complains of does not end.
+TEST(Conservation, AComplaintOfAPeerNeedNotEnd) {
+  if (::scalecom::testing::device().is_cuda()) GTEST_SKIP() << "once is enough";
+  World world(2, "scalecom,rate=10,select=random,check=conserve");
+  const layout::Layout layout = layout_of({{100, 10}});
+  std::mt19937 random(1);
+  Gradients gradients = testing::normal(2, 100, random);
+  world.reduce(gradients, layout);
+  gradients = testing::normal(2, 100, random);
+  world.run([&](int rank) {
+    if (rank == 0) {
+      std::vector<float> message(11);  // ten values and the flag
+      world.end(rank).all_reduce(message);
+      std::array<char, 256> endless{};
+      endless.fill('x');
+      comm::gather(world.end(rank), endless);
+      return;
+    }
+    try {
+      world.reduce_at(rank, core::Buffer::of(gradients[1].data(), 100), layout);
+      ADD_FAILURE();
+    } catch (const core::CheckError& error) {
+      const std::string what = error.what();
+      EXPECT_TRUE(what.ends_with("rank 0: " + std::string(240, 'x'))) << what;
+    }
+  });
 }
 
 }  // namespace
