@@ -246,6 +246,12 @@ TEST(SketchedSgd, DenseSlicesMoveWithMomentum) {
     EXPECT_NE(copies_of(world.method(0)).at("b/u"), before);
     world.run([&](int rank) { world.method(rank).undo(); });
     EXPECT_EQ(copies_of(world.method(0)).at("b/u"), before);
+    // Nor has one that is refused, at whichever rank something was not finite.
+    gradients = testing::normal(2, 1000, random);
+    gradients[1][300] = std::nanf("");
+    world.reduce(gradients, *layout);
+    EXPECT_TRUE(std::isnan(gradients[0][700]));
+    EXPECT_EQ(copies_of(world.method(0)).at("b/u"), before);
   }
 }
 

@@ -85,6 +85,7 @@ void SketchedSgd::reduce_bucket(const core::Buffer& grad, const layout::Layout& 
   if (finite) {
     bucket.dense().set_aside(memories_);
   } else {
+    bucket.put_back();
     spoil(grad);
     options_.nonfinite.refuse("sketched_sgd", step);
   }
