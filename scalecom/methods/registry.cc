@@ -57,11 +57,28 @@ const Entry& find(const std::string& name) {
       core::concat("[method] no method '", name, "'; allowed: ", core::join(names())));
 }
 
+std::string allowed(const Entry& entry) {
+  const std::string own = entry.allowed();
+  if (!entry.grouped) return own;
+  return core::concat(own == "none" ? "" : own + ", ", kGroups, "=<node | ranks of a group>");
+}
+
+// The method's own refusal would leave out groups=, which is none of its own options.
+void check_keys(const Entry& entry, const core::OptionString& options) {
+  const std::string known = ", " + allowed(entry);
+  for (const auto& [key, value] : options.settings) {
+    if (known.find(core::concat(", ", key, "=<")) != std::string::npos) continue;
+    throw core::UsageError(
+        core::concat("[", entry.name, "] no option '", key, "'; allowed: ", allowed(entry)));
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Method> make(const std::string& spec) {
   core::OptionString options = core::OptionString::parse(spec);
   const Entry& entry = find(options.name);
+  if (entry.grouped) check_keys(entry, options);
   const auto groups = find_groups(options);
   if (!entry.grouped || groups == options.settings.end()) return entry.make(options);
   const auto grouping = groups::Grouping::parse(groups->second);
@@ -93,10 +110,7 @@ std::vector<std::string> names() {
 }
 
 std::string describe(const std::string& name) {
-  const Entry& entry = find(name);
-  const std::string own = entry.allowed();
-  if (!entry.grouped) return own;
-  return core::concat(own == "none" ? "" : own + ", ", kGroups, "=<node | ranks of a group>");
+  return allowed(find(name));
 }
 
 }  // namespace scalecom::methods

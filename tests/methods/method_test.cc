@@ -59,7 +59,10 @@ TEST(Registry, RefusalsSayWhatIsAllowed) {
   EXPECT_TRUE(contains(refusal("scalecom,beta=2"), "beta=<a number in (0, 1]>"));
   EXPECT_TRUE(contains(refusal("scalecom,select=best"), "chunk | chunk:C | exact | random"));
   EXPECT_TRUE(contains(refusal("scalecom,leaders=sharded,select=exact"), "chunk:C"));
-  EXPECT_TRUE(contains(refusal("dense,rate=2"), "allowed: none"));
+  EXPECT_TRUE(contains(refusal("adacomp,rate=2"), "[adacomp] no option 'rate'; allowed: bin="));
+  for (const std::string name : {"dense", "half", "scalecom", "weighted"}) {
+    EXPECT_TRUE(contains(refusal(name + ",group=2"), "groups=<node | ranks of a group>")) << name;
+  }
   for (const std::string bad : {"",
                                 "scalecom,",
                                 "scalecom,rate",
