@@ -87,6 +87,14 @@ TEST(ConfigTest, EpochsBecomeSteps) {
   EXPECT_EQ(resolve_steps(asked, resolve(asked), 1000), 3);
 }
 
+// On two cores they take about a minute each, unless told otherwise.
+TEST(ConfigTest, SmallSettingsAreShort) {
+  EXPECT_LE(tasks::recipe("cifar10,model=resnet8").epochs, 3);
+  EXPECT_LE(tasks::recipe("fsdd,size=small").epochs, 10);
+  EXPECT_LE(tasks::recipe("multi30k,size=small").epochs, 3);
+  EXPECT_GE(tasks::recipe("cifar10").epochs, 20);
+}
+
 TEST(ConfigTest, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](Request& r) { r.learners = 0; }),
             "[train] --learners 0 is out of range; give 1 to 1024");

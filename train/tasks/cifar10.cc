@@ -67,9 +67,9 @@ data::Cifar10 read(const Options& options) {
 }  // namespace
 
 Recipe recipe(const Settings& settings) {
-  read(settings);
+  const Choice choice = read(settings);
   Recipe recipe;
-  recipe.epochs = 20;
+  recipe.epochs = choice.network == kResNet8 ? 3 : 20;
   recipe.batch = 32;
   recipe.learning_rate = 0.1;
   recipe.learning_rate_warmup = 0.2;
