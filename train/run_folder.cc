@@ -143,8 +143,9 @@ RunFolder RunFolder::open(const fs::path& path) {
         "[run] ", path.string(), " holds no run: it has no config.json; a run is the folder ",
         "that --out named"));
   }
+  const auto json = read_json(file);
   try {
-    return {path, config_from_json(read_json(file))};
+    return {path, config_from_json(json)};
   } catch (const core::UsageError& error) {
     throw core::UsageError(core::concat("[run] ", file.string(), " is damaged: ", error.what()));
   }

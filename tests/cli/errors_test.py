@@ -165,7 +165,9 @@ def test_runs_to_resume(folder):
     expect_refused(run("train", "--resume", folder, "--method", "dense"), "leave out --method")
     expect_refused(run("train", "--resume", folder, "--similarity-every", 5), "leave out --similarity-every")
     (folder / "config.json").write_text("{\"task\": ")
-    expect_refused(run("train", "--resume", folder), "config.json", "damaged")
+    done = run("train", "--resume", folder)
+    expect_refused(done, "config.json is damaged: it is not JSON")
+    assert done.stderr.count("config.json") == 1, done.stderr
 
 
 def idx(dimensions, payload):
