@@ -19,7 +19,8 @@ void JsonOutput::add_to(CLI::App& command) {
 
 void JsonOutput::check() const {
   if (path_.empty() || takes_stdout()) return;
-  if (std::filesystem::is_directory(path_)) {
+  std::error_code unseen;  // who writes there will say so
+  if (std::filesystem::is_directory(path_, unseen)) {
     throw scalecom::core::UsageError("[json] " + path_ + " is a folder; choose another --json");
   }
   try {

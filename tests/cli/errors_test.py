@@ -160,6 +160,17 @@ def test_paths_that_are_not_utf8(folder):
     assert not (folder / "run").exists()
 
 
+def test_paths_that_cannot_be_looked_at(folder):
+    """As in a folder of somebody else's; root, who may see all, is refused what leads nowhere."""
+    loop = folder / "loop"
+    loop.symlink_to(loop)
+    for task in ("cifar10", "fashion-mnist", "fsdd", "multi30k"):
+        done = run("train", "--task", task, "--method", "dense", "--data", loop, "--out", folder / "run")
+        expect_refused(done, str(loop), "choose another --data")
+    expect_refused(run(*TRAIN, "--out", folder / "run", "--json", loop / "x.json"), str(loop), "choose another --json")
+    assert not (folder / "run").exists()
+
+
 def test_runs_to_resume(folder):
     expect_refused(run("train", "--resume", folder / "none"), "none", "config.json")
     expect_refused(run("train", "--resume", folder, "--method", "dense"), "leave out --method")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <utility>
 
 #include "scalecom/core/error.h"
@@ -63,7 +64,14 @@ Recipe recipe(const std::string& spec) {
 
 std::unique_ptr<Task> make(const std::string& spec, const Options& options) {
   const Wanted wanted = parse(spec);
-  return wanted.entry.make(wanted.settings, options);
+  try {
+    return wanted.entry.make(wanted.settings, options);
+  } catch (const std::filesystem::filesystem_error& error) {
+    // Such as a folder of somebody else's: not even what is in it can be asked for.
+    throw scalecom::core::UsageError(scalecom::core::concat(
+        "[data] ", error.path1().string(), " cannot be looked at: ", error.code().message(),
+        "; choose another --data"));
+  }
 }
 
 }  // namespace train::tasks
