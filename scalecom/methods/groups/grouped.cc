@@ -239,7 +239,13 @@ void Grouped::reduce_bucket(const core::Buffer& grad, const layout::Layout& layo
 std::exception_ptr Grouped::reduce_share(const Division& division, std::span<float> own,
                                          std::int64_t step, const core::Stream& stream) {
   const layout::Layout& share = division.layout_of(inside_->rank());
-  if (share.elements() == 0) return nullptr;
+  if (share.elements() == 0) {
+    // What the step brings about whoever has a share, as the end of a warm-up: members are saved as
+    // one learner.
+    prepare_bucket_of(
+        *inner_, {share, core::DType::kFloat32, between_->rank(), between_->size(), step, stream});
+    return nullptr;
+  }
   const core::Buffer buffer{own.data(), share.elements(), core::DType::kFloat32, stream.device()};
   float* const mark = own.data() + division.slot() - 1;
   shared_ = step;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
@@ -462,6 +463,22 @@ TEST(Groups, ATensorNamedAsAPartOfAnotherIsRefused) {
   });
   EXPECT_NE(errors[0].find("'w[0:5]'"), std::string::npos) << errors[0];
   EXPECT_EQ(errors[0], errors[1]);
+}
+
+// Else what is saved after the step lacks a part of "long", and loads as a shorter tensor.
+TEST(Groups, AWarmUpEndsForAMemberWithoutAShareToo) {
+  const layout::Layout both({{"short", 0, 10, 10, {10}}, {"long", 10, 40, 10, {40}}});
+  const layout::Layout alone({{"short", 0, 10, 10, {10}}});
+  World world(2, "scalecom,rate=10,warmup=1,groups=2");
+  Gradients gradients(2, std::vector<float>(50, 1.0F));
+  world.reduce(gradients, both);
+  gradients.assign(2, std::vector<float>(10, 1.0F));
+  world.reduce(gradients, alone);
+  std::set<std::string> names;
+  for (int rank = 0; rank < 2; ++rank) {
+    for (const NamedMemory& memory : world.method(rank).memories()) names.insert(memory.name);
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"long[0:20]", "long[20:40]", "short"}));
 }
 
 // What one member cannot begin, as its memory is of another tensor, no rank begins: none waits.
