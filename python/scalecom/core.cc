@@ -177,8 +177,8 @@ void bind_ddp(py::module_& module) {
   bind_method(type);
   type.def(py::init(&make_ddp))
       .def("register",
-           [](Ddp& ddp, const py::object& reducer) {
-             ddp.register_with(*reducer.cast<c10d::Reducer*>());
+           [](Ddp& ddp, const py::object& reducer, bool finds_unused) {
+             ddp.register_with(*reducer.cast<c10d::Reducer*>(), finds_unused);
            })
       .def("follow_scale", &Ddp::follow_scale)
       .def("set_flops", &Ddp::set_flops)

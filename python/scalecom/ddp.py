@@ -59,6 +59,7 @@ def register(
             "the model is on a GPU, and this scalecom was built without CUDA: it takes models on the CPU"
         )
     _check_no_hook(ddp)
+    _check_same_parameters(ddp, parameters)
     with groups.ended_on_error(ddp.process_group) as made:
         group = groups.same_ranks(ddp.process_group, deadline)
         made.append(group)
@@ -70,7 +71,8 @@ def register(
         )
         if scaler is not None and scaler.is_enabled():
             core.follow_scale(_scale_of(scaler, parameters))
-        core.register(ddp.reducer)  # which cannot be taken back
+        # Which cannot be taken back. A static graph uses what it uses in every step.
+        core.register(ddp.reducer, ddp.find_unused_parameters and not ddp.static_graph)
     if core.wants_flops():
         count_on_first_forward(ddp.module, names, core.set_flops)
     state = State(core, names, parameters, group, levels, ddp.module)
@@ -363,6 +365,16 @@ def _scale_of(scaler: torch.amp.GradScaler, parameters: list[torch.Tensor]) -> t
     if scaler._scale is None:
         scaler._lazy_init_scale_growth_tracker(parameters[0].device)
     return scaler._scale
+
+
+def _check_same_parameters(ddp: DistributedDataParallel, parameters: list[torch.Tensor]) -> None:
+    """ValueError where DDP can tell that it reduces others."""
+    used = ddp.reducer._get_local_used_map() if ddp.find_unused_parameters else None
+    if used is not None and used.numel() != len(parameters):
+        raise ValueError(
+            f"this DistributedDataParallel reduces the gradients of {used.numel()} parameters, and "
+            f"{len(parameters)} are trained now: freeze and thaw parameters before it is made"
+        )
 
 
 def _check_no_hook(ddp: DistributedDataParallel) -> None:

@@ -1,5 +1,9 @@
 #include "scalecom/torch/ddp.h"
 
+#include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/autograd/engine.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,7 +85,13 @@ Ddp::Ddp(const std::string& spec, const std::vector<Parameter>& parameters,
   process_ = ::getpid();
 }
 
-void Ddp::register_with(c10d::Reducer& reducer) {
+void Ddp::register_with(c10d::Reducer& reducer, bool finds_unused) {
+  const at::Tensor used = finds_unused ? reducer.get_local_used_map_on_device() : at::Tensor();
+  // Those that send nothing but the gradient send zeros of a parameter that nobody used.
+  const std::string method = method_->spec();
+  if (used.defined() && !method.starts_with("dense") && !method.starts_with("half")) {
+    used_ = used.detach();  // the same memory, in a tensor that Python has not
+  }
   try {
     reducer.register_comm_hook(std::make_unique<Hook>(shared_from_this()));
   } catch (const c10::Error&) {
@@ -97,8 +107,9 @@ std::vector<std::size_t> Ddp::members_of(const c10d::GradBucket& bucket) const {
     const auto found = by_tensor_.find(parameter.unsafeGetTensorImpl());
     if (found == by_tensor_.end()) {
       throw core::UsageError(
-          "[torch] DDP brings a gradient of a parameter that the module did not have when the "
-          "method was registered");
+          "[torch] DDP brings a gradient of a parameter that the module did not have, or that was "
+          "frozen, when the method was registered: freeze parameters before "
+          "DistributedDataParallel is made");
     }
     members.push_back(found->second);
   }
@@ -171,13 +182,15 @@ c10::intrusive_ptr<Future> Ddp::reduce(c10d::GradBucket& bucket) {
   at::Tensor tensor = bucket.getBuffer();
   const auto future = make_future(tensor);
   try {
+    std::vector<std::size_t> members = members_of(bucket);
+    if (used_.defined()) remember_places(bucket, members);
     if (stream_.device().is_cuda()) {
       wait_for_current(stream_);
       const OnStream on_stream(stream_);
-      reduce_now(tensor, layout_of(members_of(bucket)));
+      reduce_now(tensor, layout_of(members));
       future->markCompleted(std::move(tensor));
     } else {
-      reduce_later(std::move(tensor), members_of(bucket), future);
+      reduce_later(std::move(tensor), std::move(members), future);
     }
   } catch (const std::exception&) {
     complete_with_error(*future, std::current_exception());
@@ -185,11 +198,59 @@ c10::intrusive_ptr<Future> Ddp::reduce(c10d::GradBucket& bucket) {
   return future;
 }
 
-at::Tensor Ddp::result_of(const c10::IValue& result) const {
-  if (!result.isFuture()) return result.toTensor();
+at::Tensor Ddp::result_of(const c10::IValue& result) {
+  if (!result.isFuture()) {
+    at::Tensor mean = result.toTensor();
+    if (used_.defined()) give_to_unused_later(mean);
+    return mean;
+  }
   wait_for_buckets();
   core::cuda::synchronize(stream_);
   return result.toFuture()->value().toTensor();  // throws
+}
+
+void Ddp::remember_places(const c10d::GradBucket& bucket, const std::vector<std::size_t>& members) {
+  // Under join() the buffers of a rank that has no more inputs are others in every step, and nobody
+  // asks for their results.
+  if (bucket.getIndex() == 0) places_.clear();
+  std::vector<Place> places;
+  const std::vector<at::Tensor> gradients = bucket.getGradients();
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    places.push_back({members[i], gradients[i].storage_offset(), gradients[i].strides().vec()});
+  }
+  places_.insert_or_assign(bucket.getBuffer().unsafeGetTensorImpl(), std::move(places));
+}
+
+// Which parameters no rank has used DDP knows once it is done with all buckets: what is queued here
+// comes after what DDP is about, and on its stream.
+void Ddp::give_to_unused_later(const at::Tensor& mean) {
+  const auto found = places_.find(mean.unsafeGetTensorImpl());
+  if (found == places_.end()) return;
+  const c10::impl::VirtualGuardImpl device(mean.device().type());
+  ::torch::autograd::Engine::get_default_engine().queue_callback(
+      [self = shared_from_this(), mean, places = found->second,
+       stream = device.getStream(mean.device())] {
+        const c10::StreamGuard on_stream(stream);
+        self->give_to_unused(mean, places);
+      });
+}
+
+void Ddp::give_to_unused(const at::Tensor& mean, const std::vector<Place>& places) const {
+  const at::NoGradGuard no_grad;
+  const at::Tensor used = used_.to(at::kCPU);
+  for (const Place& place : places) {
+    if (used.const_data_ptr<int>()[place.member] != 0) continue;
+    const at::Tensor parameter(addresses_[place.member].lock());
+    if (!parameter.defined()) continue;
+    const at::Tensor sent = mean.as_strided(parameter.sizes(), place.strides, place.begin);
+    at::Tensor& gradient = parameter.mutable_grad();
+    if (gradient.defined()) {
+      // It went into the bucket, as that of a parameter that is used does.
+      if (!gradient.is_alias_of(mean)) gradient.copy_(sent);
+    } else if (sent.any().item<bool>()) {
+      gradient = sent.clone();
+    }
+  }
 }
 
 void Ddp::reduce_later(at::Tensor tensor, std::vector<std::size_t> members,

@@ -43,7 +43,11 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
       std::unique_ptr<comm::Communicator> communicator);
 
   /// Becomes the reducer's hook. core::UsageError where it has one already.
-  void register_with(c10d::Reducer& reducer);
+  ///
+  /// Where DDP looks for parameters that a step does not use, it leaves the gradients of those
+  /// alone that no rank used. What was sent of their memories comes to them all the same, or it
+  /// would be lost.
+  void register_with(c10d::Reducer& reducer, bool finds_unused);
 
   /// One bucket. The future's value is for result_of().
   c10::intrusive_ptr<c10::ivalue::Future> reduce(c10d::GradBucket& bucket);
@@ -52,7 +56,7 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   /// on with another backward pass, which writes into the same buckets. DDP asks when it has
   /// brought all buckets of a pass. Which is the last cannot be told from a bucket, as DDP may skip
   /// those that have no gradients.
-  at::Tensor result_of(const c10::IValue& result) const;
+  at::Tensor result_of(const c10::IValue& result);
 
   /// FLOPs per gradient by parameter, for rates=flops and rates=paper: before the first bucket. The
   /// first rank's are everybody's.
@@ -106,6 +110,16 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
                     c10::intrusive_ptr<c10::ivalue::Future> future);
   void reduce_now(const at::Tensor& tensor, const layout::Layout& layout);
   void wait_for_buckets() const;
+
+  /// Where a parameter's gradient lies in a bucket.
+  struct Place {
+    std::size_t member;
+    std::int64_t begin;
+    std::vector<std::int64_t> strides;
+  };
+  void remember_places(const c10d::GradBucket& bucket, const std::vector<std::size_t>& members);
+  void give_to_unused_later(const at::Tensor& mean);
+  void give_to_unused(const at::Tensor& mean, const std::vector<Place>& places) const;
   /// UsageError where a memory belongs to no parameter of this model.
   void check_places(const state::Loaded& loaded, const std::filesystem::path& folder) const;
 
@@ -121,6 +135,8 @@ class Ddp : public std::enable_shared_from_this<Ddp> {
   core::Stream stream_;                                         // a worker's, or a GPU's
   pid_t process_ = 0;                                           // in which the worker is
   at::Tensor scale_;                                            // the scaler's memory
+  at::Tensor used_;  // DDP's: by parameter, the ranks that used it; undefined where nobody looks
+  std::map<const c10::TensorImpl*, std::vector<Place>> places_;  // by the bucket's buffer
 };
 
 }  // namespace scalecom::torch

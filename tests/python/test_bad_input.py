@@ -60,6 +60,21 @@ def test_a_model_that_is_not_ddp(world) -> None:
         assert "wrap the model" in str(error)
 
 
+def _frozen_or_thawed_since(_rank: int, _size: int, frozen: bool) -> None:
+    model = network()
+    model[2].weight.requires_grad_(frozen)
+    ddp = DistributedDataParallel(model, find_unused_parameters=True)
+    model[2].weight.requires_grad_(not frozen)
+    scalecom.register(ddp, "scalecom")
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_parameters_that_were_frozen_or_thawed_since(world, frozen: bool) -> None:
+    for error in world(2).errors(_frozen_or_thawed_since, frozen):
+        assert isinstance(error, ValueError)
+        assert f"{8 if frozen else 7} parameters, and {7 if frozen else 8} are trained now" in str(error)
+
+
 def _without_cuda(_rank: int, _size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("scalecom._core.has_cuda", lambda: False)

@@ -129,38 +129,6 @@ def test_a_step_is_a_step_though_buckets_change(world, wrap: dict[str, bool]) ->
     assert world(2).run(_steps_counted, wrap) == [7, 7]
 
 
-class _Branches(nn.Module):
-    """One of two branches is used, by the parity of the call: its parameters come and go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Linear(20, 64)
-        self.branches = nn.ModuleList([nn.Linear(64, 64), nn.Linear(64, 64)])
-        self.calls = 0
-
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        self.calls += 1
-        return self.branches[self.calls % 2](torch.relu(self.stem(inputs)))
-
-
-def _unused(rank: int, _size: int) -> torch.Tensor:
-    torch.manual_seed(0)
-    model = _Branches().to(DEVICE)
-    ddp = DistributedDataParallel(model, find_unused_parameters=True)
-    scalecom.register(ddp, "scalecom,rate=10,check=conserve")
-    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
-    for step in range(6):
-        optimizer.zero_grad()
-        torch.manual_seed(10 * rank + step)
-        ddp(torch.randn(4, 20).to(DEVICE)).square().mean().backward()
-        optimizer.step()
-    return flat(model.parameters())
-
-
-def test_unused_parameters(world) -> None:
-    _same_everywhere(world(2).run(_unused))
-
-
 def _uneven(rank: int, _size: int) -> torch.Tensor:
     model = network()
     ddp = DistributedDataParallel(model)
