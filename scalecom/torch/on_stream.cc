@@ -14,6 +14,11 @@ at::Device device_of(const core::Stream& stream) {
 }
 
 core::Buffer buffer_of(const at::Tensor& tensor) {
+  if (tensor.layout() != at::kStrided) {
+    throw core::UsageError(
+        "[torch] a sparse gradient, as an embedding with sparse=True has; scalecom takes dense "
+        "gradients: make the embedding with sparse=False");
+  }
   core::Buffer buffer{tensor.data_ptr(), tensor.numel()};
   switch (tensor.scalar_type()) {
     case at::kFloat:

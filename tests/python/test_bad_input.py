@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 import torch.distributed as dist
+from devices import DEVICE
 from models import batch, network
 from ranks import Ranks
 from torch import nn
@@ -73,6 +74,19 @@ def test_parameters_that_were_frozen_or_thawed_since(world, frozen: bool) -> Non
     for error in world(2).errors(_frozen_or_thawed_since, frozen):
         assert isinstance(error, ValueError)
         assert f"{8 if frozen else 7} parameters, and {7 if frozen else 8} are trained now" in str(error)
+
+
+def _sparse(_rank: int, _size: int) -> None:
+    model = nn.Sequential(nn.Embedding(50, 16, sparse=True), nn.Linear(16, 4)).to(DEVICE)
+    ddp = DistributedDataParallel(model)
+    scalecom.register(ddp, "scalecom")
+    ddp(torch.arange(4).to(DEVICE)).sum().backward()
+
+
+@pytest.mark.cpu("NCCL has no sparse all-reduce for DDP to begin with")
+def test_a_sparse_gradient_is_named(world) -> None:
+    for error in world(2).errors(_sparse):
+        assert "make the embedding with sparse=False" in str(error)
 
 
 def _without_cuda(_rank: int, _size: int) -> None:
