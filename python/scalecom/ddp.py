@@ -351,13 +351,14 @@ def _may_have_memories(merged: dict[str, Any]) -> bool:
 
 
 def _trained_parameters(ddp: DistributedDataParallel) -> tuple[list[str], list[torch.Tensor]]:
+    """Those that DDP reduces, by the first name that is not ignored."""
     ignored = getattr(ddp, "parameters_to_ignore", set())
-    named = [
-        (name, p)
-        for name, p in ddp.module.named_parameters()
-        if p.requires_grad and name not in ignored
-    ]
-    return [name for name, _ in named], [p for _, p in named]
+    names: dict[torch.Tensor, str] = {}
+    for name, p in ddp.module.named_parameters(remove_duplicate=False):
+        # To DDP a parameter of the module itself is ".weight".
+        if p.requires_grad and (name if "." in name else f".{name}") not in ignored:
+            names.setdefault(p, name)
+    return list(names.values()), list(names)
 
 
 def _scale_of(scaler: torch.amp.GradScaler, parameters: list[torch.Tensor]) -> torch.Tensor:
@@ -382,6 +383,11 @@ def _check_no_hook(ddp: DistributedDataParallel) -> None:
         raise ValueError(
             "DistributedDataParallel(mixed_precision=...) takes its mean by a hook of its own, and "
             "torch allows one: use torch.autocast, or a model in bfloat16, instead"
+        )
+    if getattr(ddp, "_use_python_reducer", False):
+        raise ValueError(
+            'torch._dynamo.config.optimize_ddp is "python_reducer", with which DistributedDataParallel takes '
+            "its mean without the hook that scalecom is: make the module under another setting"
         )
     if getattr(ddp, "_comm_hooks", None):
         raise ValueError(

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+import torch._dynamo
 import torch.distributed as dist
 from devices import DEVICE
 from models import batch, network
@@ -49,6 +50,18 @@ def test_ddps_own_mixed_precision_is_a_hook_too(world) -> None:
     for error in world(2).errors(_mixed_precision_of_ddp):
         assert isinstance(error, ValueError)
         assert "use torch.autocast" in str(error)
+
+
+def _reduced_in_python(_rank: int, _size: int) -> None:
+    with torch._dynamo.config.patch(optimize_ddp="python_reducer"):
+        ddp = DistributedDataParallel(network())
+    scalecom.register(ddp, "scalecom")
+
+
+def test_ddp_without_hooks_is_refused(world) -> None:
+    for error in world(2).errors(_reduced_in_python):
+        assert isinstance(error, ValueError)
+        assert "optimize_ddp" in str(error)
 
 
 def _not_ddp(_rank: int, _size: int) -> None:

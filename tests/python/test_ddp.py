@@ -169,6 +169,42 @@ def test_models_of_all_kinds(world, prepare: object) -> None:
     )
 
 
+class _Tied(nn.Module):
+    """A parameter of its own, and one that has two names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(40))
+        self.into, self.out = nn.Linear(40, 40), nn.Linear(40, 40)
+        self.out.weight = self.into.weight
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.out(self.into(inputs) * self.scale)
+
+
+def _ignoring(rank: int, _size: int, ignored: list[str]) -> tuple[list[str], int]:
+    """What the method knows, and the steps."""
+    torch.manual_seed(0)
+    model = _Tied().to(DEVICE)
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, ignored)
+    ddp = DistributedDataParallel(model)
+    state = scalecom.register(ddp, "scalecom,rate=10,check=conserve")
+    for _ in range(3):
+        ddp(torch.randn(4, 40).to(DEVICE)).square().mean().backward()
+    return state._names, state.steps
+
+
+@pytest.mark.parametrize(
+    ("ignored", "names"),
+    [(["into.bias"], ["scale", "into.weight", "out.bias"]),
+     # DDP looks for ".scale" and reduces it all the same; and a tensor that has another name.
+     (["scale"], ["scale", "into.weight", "into.bias", "out.bias"]),
+     (["into.weight"], ["scale", "into.bias", "out.weight", "out.bias"])],
+)
+def test_what_ddp_ignores_is_left_to_it(world, ignored: list[str], names: list[str]) -> None:
+    assert world(2).run(_ignoring, ignored) == [(names, 3)] * 2
+
+
 def _in_bf16(rank: int, _size: int) -> torch.Tensor:
     model = network().to(torch.bfloat16)
     ddp = DistributedDataParallel(model)
