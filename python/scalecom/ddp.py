@@ -139,13 +139,16 @@ class State:
         """This rank's memories, for torch.save or torch.distributed.checkpoint.
 
         Memories differ from rank to rank, so their keys begin with the rank's number; keep those of
-        all ranks. With groups, a rank's are its parts of its group's memory.
+        all ranks. With groups, a rank's are its parts of its group's memory. Before the first step there
+        are none, and so no room for dcp.load to fill.
         """
         rank, world = dist.get_rank(self._group), dist.get_world_size(self._group)
         state: dict[str, Any] = {"method": self.method, "steps": self.steps, "world": world}
         state["learners"] = self._levels.learners if self._levels else world
         state[f"learner_of_rank{rank}"] = self._levels.learner if self._levels else rank
-        for name, memory in self._core.memories().items():
+        memories = self._core.memories()
+        state[f"memories_of_rank{rank}"] = len(memories)
+        for name, memory in memories.items():
             state[f"rank{rank}.{name}"] = memory
         return state
 
@@ -204,10 +207,12 @@ class State:
             own = {k.removeprefix(prefix): v for k, v in merged.items() if k.startswith(prefix)}
             # With groups a rank may have no part of any memory; what it gave names its learner all the same.
             given = own or f"learner_of_rank{rank}" in merged
-            if not given and int(merged["steps"]) > 0 and _may_have_memories(merged):
+            # dcp.load fills what it was given room for, and leaves out the rest without a word.
+            lacks = len(own) < int(merged.get(f"memories_of_rank{rank}", 0))
+            if lacks or not given and int(merged["steps"]) > 0 and _may_have_memories(merged):
                 raise ValueError(
                     f"the memories of rank {rank} are missing: error feedback would be lost; give the "
-                    f"states of all {merged['world']} ranks"
+                    f"states of all {merged['world']} ranks, and dcp.load room for their memories"
                 )
             found.update(own)
         for key, memory in found.items():

@@ -101,6 +101,7 @@ def test_parts_that_do_not_fit_together_are_refused(world, damage: str) -> None:
     states = world(4).run(_save, f"{ROW},groups=2")
     if damage == "gap":
         del states[1][next(k for k in states[1] if ".5.weight[" in k)]
+        states[1]["memories_of_rank1"] -= 1
     else:
         states[1]["rank1.5.weight[10:20]"] = torch.zeros(10)
     for error in world(2).errors(_resume, ROW, states):

@@ -103,6 +103,34 @@ def test_distributed_checkpoint_keeps_every_rank(world, tmp_path: Path) -> None:
     assert world(2).run(_checkpoint, str(tmp_path / "dcp")) == [True, True]
 
 
+def _into_a_new_state(rank: int, _size: int, folder: str) -> tuple[str, bool]:
+    """What is said where there is no room for the memories, and whether they come back where there is."""
+    import torch.distributed.checkpoint as dcp
+
+    _, former, _ = train(rank, METHOD, 4)
+    dcp.save({"scalecom": former.state_dict()}, checkpoint_id=folder)
+    state = scalecom.register(DistributedDataParallel(network()), METHOD)
+    read = {"scalecom": state.state_dict()}
+    dcp.load(read, checkpoint_id=folder)
+    with pytest.raises(ValueError) as refused:
+        state.load_state_dict(read["scalecom"])
+    assert state.steps == 0
+    # As docs/pytorch.md has it.
+    saved = dcp.FileSystemReader(folder).read_metadata().state_dict_metadata
+    room = {key: torch.empty(entry.size) if hasattr(entry, "size") else None
+            for key, entry in saved.items() if key.startswith("scalecom.")}
+    dcp.load(room, checkpoint_id=folder)
+    state.load_state_dict({key.removeprefix("scalecom."): value for key, value in room.items()})
+    memories, own = former._core.memories(), state._core.memories()
+    return str(refused.value), bool(own) and all(torch.equal(own[name], memory) for name, memory in memories.items())
+
+
+def test_distributed_checkpoint_needs_room_for_the_memories(world, tmp_path: Path) -> None:
+    for rank, (words, same) in enumerate(world(2).run(_into_a_new_state, str(tmp_path / "dcp"))):
+        assert f"memories of rank {rank} are missing" in words and "dcp.load" in words
+        assert same
+
+
 def _refusal(state: Any, load: Callable[[], None]) -> str:
     """What a load says that is refused; nothing that was there before is harmed."""
     before = state.state_dict()
