@@ -38,8 +38,8 @@ def register(
         rates: How tensors get their rates: "uniform", "flops" (measured in the first step), "paper",
             or patterns of parameter names, "fc*:400;conv?.weight:25;embed*:dense". The same as the
             option `rates` of the method.
-        scaler: The GradScaler that the loss goes through. The memory follows its scale, and a step
-            that it skips is taken back.
+        scaler: The GradScaler that the loss goes through, and no other model's with an optimizer of its
+            own. The memory follows its scale, and a step that it skips is taken back.
         deadline: The longest that a step waits for the other ranks.
 
     Returns:
