@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from datetime import timedelta
 from os import PathLike, fspath
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -14,6 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from scalecom import _core, groups, saved
 from scalecom.flops import count_on_first_forward
+from scalecom.hook_state import HookState
 from scalecom.profile import Profile
 
 _log = logging.getLogger("scalecom")
@@ -75,26 +75,14 @@ def register(
         core.register(ddp.reducer, ddp.find_unused_parameters and not ddp.static_graph)
     if core.wants_flops():
         count_on_first_forward(ddp.module, names, core.set_flops)
-    state = State(core, names, parameters, group, levels, ddp.module)
-    state._owns_groups = groups.can_end_groups_of(ddp.process_group)
+    can_end = groups.can_end_groups_of(ddp.process_group)
+    state = State(core, names, parameters, group, levels, can_end, ddp.module)
     state._announce()
     return state
 
 
-class Writer(Protocol):
-    """Such as torch.utils.tensorboard.SummaryWriter."""
-
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
-
-
-class State:
+class State(HookState):
     """What a method remembers, and what it has done. Made by `register`."""
-
-    _model: torch.nn.Module | None = None
-    _owns_groups = False
-    # Of the last load: the steps that this process had done before, and the number that came with it.
-    _steps_before = 0
-    _steps_loaded = 0
 
     def __init__(
         self,
@@ -102,38 +90,14 @@ class State:
         names: list[str],
         parameters: list[torch.Tensor],
         group: Any,
-        levels: groups.Levels | None = None,
-        model: torch.nn.Module | None = None,
+        levels: groups.Levels | None,
+        can_end_groups: bool,
+        model: torch.nn.Module,
     ) -> None:
-        self._core = core
-        self._model = model
+        sizes = {n: p.numel() for n, p in zip(names, parameters, strict=True)}
+        super().__init__(core, sizes, group, levels, can_end_groups)
         self._names = names
-        self._sizes = {n: p.numel() for n, p in zip(names, parameters, strict=True)}
-        # Groups live as long as this does.
-        self._group = group
-        self._levels = levels
-
-    @property
-    def method(self) -> str:
-        """The method with all its options."""
-        return self._core.spec()
-
-    @property
-    def steps(self) -> int:
-        """Steps done so far."""
-        return self._core.steps()
-
-    def configure(self, settings: str) -> None:
-        """Other options from now on, between two steps and on every rank: "rate=400,beta=0.3".
-
-        Raises ValueError, and changes nothing, where `register` would have refused them. FLOPs are counted
-        only where `register` was given rates="flops" or "paper", so only there can these come back.
-        """
-        self._core.configure(settings)
-
-    def undo(self) -> None:
-        """Takes the last step back, on every rank: for a step whose gradient is not used."""
-        self._core.undo()
+        self._model = model
 
     def state_dict(self) -> dict[str, Any]:
         """This rank's memories, for torch.save or torch.distributed.checkpoint.
@@ -231,19 +195,6 @@ class State:
                 raise ValueError(f"'{key}' has {memory.numel()} elements: that is no memory of this part")
         return found
 
-    def _restore(self, steps: int, memories: dict[str, torch.Tensor]) -> None:
-        self._take_up(lambda: self._core.restore(steps, memories))
-
-    def _take_up(self, load: Callable[[], None]) -> None:
-        """Bytes are counted on and on, whatever number of steps a load brings."""
-        counted = self._counted_steps()
-        load()
-        self._steps_before, self._steps_loaded = counted, self.steps
-
-    def _counted_steps(self) -> int:
-        """Steps whose bytes are counted: those that this process has done."""
-        return self._steps_before + self.steps - self._steps_loaded
-
     def save(self, folder: str | PathLike[str]) -> None:
         """Writes the memories of all ranks into a folder, as safetensors files; every rank calls it."""
         self._core.save(fspath(folder))
@@ -252,36 +203,6 @@ class State:
         """Reads such a folder, of any number of ranks; every rank calls it. Raises ValueError as
         load_state_dict(): where one rank does, all do, and nothing has changed."""
         self._take_up(lambda: self._core.load(fspath(folder)))
-
-    def close(self) -> None:
-        """Ends the groups of ranks that were made for this state. Every rank calls it after its last
-        step: for a process that goes on with another model, as their threads and connections would
-        otherwise last as long as the process. Groups of some of the job's ranks alone do so in any
-        case."""
-        self._core.steps()  # waits for what a failed step may have left under way
-        made = [self._group, *([self._levels.inside, self._levels.between] if self._levels else [])]
-        for group in made if self._owns_groups else []:
-            dist.destroy_process_group(group)
-        self._owns_groups = False
-
-    def stats(self) -> dict[str, float]:
-        """Bytes that this rank has sent and received since it registered, of which with groups those between
-        them count, how many times more dense float32 gradients would have sent in the same steps, and the
-        norm of its memory. `steps` has those of before a load in it too."""
-        sent, received = self._core.traffic()["between"]
-        learners = self._levels.learners if self._levels else dist.get_world_size(self._group)
-        members = dist.get_world_size(self._group) // learners
-        elements = self._counted_steps() * sum(self._sizes.values())
-        dense = 4 * elements * 2 * (learners - 1) / learners / members
-        squares = sum(float(m.double().square().sum()) for m in self._feedback().values())
-        return {
-            "steps": self.steps,
-            "bytes_sent": sent,
-            "bytes_received": received,
-            "bytes_inside": self._core.traffic()["inside"][0],
-            "effective_rate": dense / sent if dense and sent else float("nan"),
-            "memory_norm": squares**0.5,
-        }
 
     def profile(self, path: str | PathLike[str], *, batch: int) -> Profile:
         """Measures the model's layers in the steps that are taken inside it, three or more:
@@ -294,38 +215,7 @@ class State:
         samples of a rank's step. What goes on at the same time, such as reductions on the CPU, is in the
         times.
         """
-        if self._model is None:
-            raise ValueError("a profile is that of a DistributedDataParallel model, which this is not")
         return Profile(self._model, self._names, path, batch, dist.get_rank(self._group) == 0)
-
-    def similarity(self) -> float:
-        """The mean cosine of the memories of each two learners: 1 where they point the same way, 0
-        where they have nothing to do with one another. Every rank calls it; it sends as much as a
-        dense step."""
-        learners = self._levels.learners if self._levels else dist.get_world_size(self._group)
-        if learners == 1:
-            return 1.0
-        memories = self._feedback()
-        own = torch.cat([memories[n] for n in sorted(memories)]) if memories else torch.zeros(1)
-        norm = self._sum_inside(own.square().sum()).sqrt()
-        together = own / norm if norm > 0 else own
-        dist.all_reduce(together, group=self._levels.between if self._levels else self._group)
-        length = float(self._sum_inside(together.double().square().sum()))
-        return (length - learners) / (learners * (learners - 1))
-
-    def _sum_inside(self, number: torch.Tensor) -> torch.Tensor:
-        if self._levels:
-            dist.all_reduce(number, group=self._levels.inside)
-        return number
-
-    def _feedback(self) -> dict[str, torch.Tensor]:
-        """What is not sent yet, by parameter, without what a method keeps beside it."""
-        return {n: m for n, m in self._core.memories().items() if "/" not in n}
-
-    def write(self, writer: Writer, step: int | None = None) -> None:
-        """Gives stats() to a TensorBoard SummaryWriter, or to anything that has its add_scalar()."""
-        for name, value in self.stats().items():
-            writer.add_scalar(f"scalecom/{name}", value, self.steps if step is None else step)
 
     def _announce(self) -> None:
         if dist.get_rank(self._group) != 0:

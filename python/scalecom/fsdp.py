@@ -16,9 +16,9 @@ from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.tensor import DTensor
 
 from scalecom import _core
-from scalecom.ddp import State
-from scalecom.groups import can_end_groups_of, same_ranks
 from scalecom.flops import count_on_first_forward
+from scalecom.groups import can_end_groups_of, same_ranks
+from scalecom.hook_state import HookState
 from scalecom.shards import Shards
 from scalecom.together import check_same, largest, together
 
@@ -84,21 +84,21 @@ def register_fsdp(
         shards.model.set_reduce_scatter_unused_params(True)
     if core.wants_flops():
         count_on_first_forward(shards.model, shards.paths, _node_flops(core, shards.group))
-    state = FsdpState(core, shards, group)
-    state._owns_groups = can_end_groups_of(between)
+    state = FsdpState(core, shards, group, can_end_groups_of(between))
     state._announce()
     return state
 
 
-class FsdpState(State):
+class FsdpState(HookState):
     """What a method remembers at this rank, and what it has done. Made by `register_fsdp`."""
 
-    def __init__(self, core: _core.Fsdp, shards: Shards, group: dist.ProcessGroup) -> None:
-        self._core = core
+    def __init__(
+        self, core: _core.Fsdp, shards: Shards, group: dist.ProcessGroup, can_end_groups: bool
+    ) -> None:
+        sizes = {name: place[1] for name, place in zip(shards.names, shards.places, strict=True)}
+        # The peers are not divided further.
+        super().__init__(core, sizes, group, None, can_end_groups)
         self._names = shards.names
-        self._sizes = {name: place[1] for name, place in zip(shards.names, shards.places, strict=True)}
-        self._group = group  # which lives as long as this does
-        self._levels = None  # the peers are not divided further
         self._shards = shards
 
     @property
