@@ -106,7 +106,7 @@ class State(HookState):
         all ranks. With groups, a rank's are its parts of its group's memory. Before the first step there
         are none, and so no room for dcp.load to fill.
         """
-        rank, world = dist.get_rank(self._group), dist.get_world_size(self._group)
+        rank, world = self._group.rank(), self._group.size()  # which it knows after close() too
         state: dict[str, Any] = {"method": self.method, "steps": self.steps, "world": world}
         state["learners"] = self._levels.learners if self._levels else world
         state[f"learner_of_rank{rank}"] = self._levels.learner if self._levels else rank

@@ -103,6 +103,19 @@ def test_distributed_checkpoint_keeps_every_rank(world, tmp_path: Path) -> None:
     assert world(2).run(_checkpoint, str(tmp_path / "dcp")) == [True, True]
 
 
+def _saved_after_the_end(rank: int, _size: int) -> tuple[list[str], list[str]]:
+    _, state, _ = train(rank, METHOD, 2)
+    before = list(state.state_dict())
+    torch.distributed.barrier()
+    state.close()
+    return before, list(state.state_dict())
+
+
+def test_a_state_can_be_saved_after_close(world) -> None:
+    for before, after in world(2).run(_saved_after_the_end):
+        assert before == after
+
+
 def _into_a_new_state(rank: int, _size: int, folder: str) -> tuple[str, bool]:
     """What is said where there is no room for the memories, and whether they come back where there is."""
     import torch.distributed.checkpoint as dcp
