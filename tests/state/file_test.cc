@@ -1,11 +1,16 @@
 #include "scalecom/state/file.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -38,6 +43,88 @@ class FileSizeLimit {
   void (*handler_)(int);
   rlimit before_{};
 };
+
+// What is asked of the system while it lives, in order. The next call of the name `refused` fails
+// with `error`; a write takes no more than `at_once` bytes.
+class Calls {
+ public:
+  Calls() { watching_ = this; }
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+  ~Calls() { watching_ = nullptr; }
+
+  static Calls* watching() { return watching_; }
+
+  bool refuses(const std::string& name) {
+    seen.push_back(name);
+    if (name != refused) return false;
+    refused.clear();
+    errno = error;
+    return true;
+  }
+
+  std::vector<std::string> seen;
+  std::string refused;
+  int error = 0;
+  std::size_t at_once = SIZE_MAX;
+
+ private:
+  static inline Calls* watching_ = nullptr;
+};
+
+template <typename Function>
+Function* libc(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+std::string kind_of(int descriptor) {
+  struct stat status {};
+  return fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode) ? "folder" : "file";
+}
+
+}  // namespace
+}  // namespace scalecom::state
+
+// These take the place of libc's in this program.
+extern "C" {
+
+int fsync(int descriptor) {
+  using namespace scalecom::state;
+  Calls* const calls = Calls::watching();
+  if (calls != nullptr && calls->refuses("sync " + kind_of(descriptor))) return -1;
+  return libc<int(int)>("fsync")(descriptor);
+}
+
+// Refused or not, the descriptor is gone.
+int close(int descriptor) {
+  using namespace scalecom::state;
+  Calls* const calls = Calls::watching();
+  const bool refused = calls != nullptr && calls->refuses("close " + kind_of(descriptor));
+  const int result = libc<int(int)>("close")(descriptor);
+  if (!refused) return result;
+  errno = calls->error;
+  return -1;
+}
+
+int rename(const char* from, const char* to) noexcept {
+  using namespace scalecom::state;
+  Calls* const calls = Calls::watching();
+  if (calls != nullptr && calls->refuses("rename")) return -1;
+  return libc<int(const char*, const char*)>("rename")(from, to);
+}
+
+ssize_t write(int descriptor, const void* bytes, std::size_t count) {
+  using namespace scalecom::state;
+  Calls* const calls = Calls::watching();
+  if (calls != nullptr && calls->refuses("write")) return -1;
+  if (calls != nullptr) count = std::min(count, calls->at_once);
+  return libc<ssize_t(int, const void*, std::size_t)>("write")(descriptor, bytes, count);
+}
+
+}  // extern "C"
+
+namespace scalecom::state {
+namespace {
 
 TEST(NewFile, AppearsWhenCommitted) {
   const TemporaryFolder folder;
@@ -91,6 +178,71 @@ TEST(NewFile, AFullDiskLeavesTheOldOne) {
   EXPECT_EQ(files_in(folder.path()), 1U);
 }
 
+// Else a loss of power leaves a name without its content, or with half of it.
+TEST(NewFile, IsOnTheDiskBeforeItHasItsName) {
+  const TemporaryFolder folder;
+  NewFile file(folder / "a");
+  file.write(bytes("new"));
+  Calls calls;
+  file.commit();
+  const std::vector<std::string> order{"sync file", "close file", "rename", "sync folder",
+                                       "close folder"};
+  EXPECT_EQ(calls.seen, order);
+}
+
+TEST(NewFile, ADiskThatFailsAtTheEndLeavesTheOldOne) {
+  const TemporaryFolder folder;
+  put(folder / "a", "old");
+  for (const std::string refused : {"sync file", "close file", "rename"}) {
+    Calls calls;
+    calls.refused = refused;
+    calls.error = EIO;
+    const std::string message = refusal<core::IoError>([&] {
+      NewFile file(folder / "a");
+      file.write(bytes("new"));
+      file.commit();
+    });
+    EXPECT_TRUE(has(message, "Input/output error")) << refused << ": " << message;
+    EXPECT_EQ(contents(folder / "a"), "old") << refused;
+    EXPECT_EQ(files_in(folder.path()), 1U) << refused;
+  }
+  // Not every file system can do that with a folder.
+  Calls calls;
+  calls.refused = "sync folder";
+  calls.error = EINVAL;
+  NewFile file(folder / "a");
+  file.write(bytes("new"));
+  file.commit();
+  EXPECT_EQ(contents(folder / "a"), "new");
+}
+
+TEST(NewFile, WritesThatAreInterruptedGoOn) {
+  const TemporaryFolder folder;
+  NewFile file(folder / "a");
+  {
+    Calls calls;
+    calls.refused = "write";
+    calls.error = EINTR;
+    calls.at_once = 3;
+    file.write(bytes("0123456789"));
+    EXPECT_EQ(calls.seen.size(), 5U);
+  }
+  file.commit();
+  EXPECT_EQ(contents(folder / "a"), "0123456789");
+}
+
+TEST(NewFile, TakesNoPlaceOfADeviceOrAPipe) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/null", folder / "link");
+  for (const char* name : {"pipe", "link"}) {
+    const std::string message =
+        refusal<core::UsageError>([&] { const NewFile file(folder / name); });
+    EXPECT_TRUE(has(message, "is no plain file")) << name << ": " << message;
+  }
+  EXPECT_EQ(files_in(folder.path()), 2U);
+}
+
 TEST(NewFile, FoldersThatCannotBeWritten) {
   const TemporaryFolder folder;
   put(folder / "file", "plain");
@@ -123,6 +275,17 @@ TEST(Append, AddsToTheEnd) {
   append(folder / "a", bytes("one\n"));
   append(folder / "a", bytes("two\n"));
   EXPECT_EQ(contents(folder / "a"), "one\ntwo\n");
+}
+
+TEST(Append, IsOnTheDiskWhenItReturns) {
+  const TemporaryFolder folder;
+  Calls calls;
+  append(folder / "a", bytes("one\n"));
+  const std::vector<std::string> order{"write", "sync file", "close file"};
+  EXPECT_EQ(calls.seen, order);
+  calls.refused = "sync file";
+  calls.error = EIO;
+  EXPECT_THROW(append(folder / "a", bytes("two\n")), core::IoError);
 }
 
 TEST(Append, FollowsNoLink) {
