@@ -470,12 +470,16 @@ constexpr const char* kTemporary = ".scalecom-0123456789abcdef.tmp";
 TEST(MemoryFile, WhatAKilledSaveLeftGoesWhenASetIsComplete) {
   const TemporaryFolder folder;
   const std::filesystem::path killed = leave_behind(folder.path(), kTemporary);
-  const std::filesystem::path foreign = leave_behind(folder.path(), ".scalecom-mine.tmp");
+  const std::vector<std::filesystem::path> foreign{
+      leave_behind(folder.path(), ".scalecom-mine.tmp"),
+      leave_behind(folder.path(), ".scalecom-0123.tmp"), folder / ".scalecom-fedcba9876543210.tmp"};
+  std::filesystem::create_directory(foreign.back());
+  std::filesystem::last_write_time(foreign.back(), std::filesystem::last_write_time(killed));
   save_numbered(folder.path(), 0, 2, 7, 1);
   EXPECT_TRUE(std::filesystem::exists(killed)) << "rank 1 may be writing it";
   save_numbered(folder.path(), 1, 2, 7, 1);
   EXPECT_FALSE(std::filesystem::exists(killed));
-  EXPECT_TRUE(std::filesystem::exists(foreign));
+  for (const auto& path : foreign) EXPECT_TRUE(std::filesystem::exists(path)) << path;
   EXPECT_EQ(load(folder.path(), 0, 2).step, 7);
 }
 

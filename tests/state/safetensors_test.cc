@@ -111,6 +111,8 @@ TEST(Safetensors, ReadsParts) {
                                    std::numeric_limits<std::int64_t>::max()}) {
     EXPECT_THROW(reader.read(reader.tensor("b"), first, part), core::UsageError) << first;
   }
+  // Nor does a part reach into the tensor after it.
+  EXPECT_THROW(reader.read(reader.tensor("a"), 0, part), core::UsageError);
   EXPECT_THROW(reader.read("b", part), core::UsageError);
   EXPECT_TRUE(has(refusal<core::UsageError>([&] { reader.tensor("c"); }), "has no tensor 'c'"));
 }
@@ -132,6 +134,16 @@ TEST(Safetensors, RefusesToWriteWhatIsNoFile) {
   EXPECT_TRUE(has(message({}, {{"k", "\xc3"}}), "not UTF-8"));
   EXPECT_EQ(contents(folder / "f"), "old");
   EXPECT_EQ(files_in(folder.path()), 1U);
+}
+
+// A file whose length bytes are those of something else, large enough to hold what they say.
+TEST(Safetensors, RefusesAHeaderThatIsTooLong) {
+  const TemporaryFolder folder;
+  const std::uint64_t length = 100'000'001;
+  put(folder / "f", {reinterpret_cast<const char*>(&length), sizeof length});
+  std::filesystem::resize_file(folder / "f", sizeof length + length);  // no block of it is written
+  const std::string message = refusal<core::UsageError>([&] { SafetensorsReader(folder / "f"); });
+  EXPECT_TRUE(has(message, "100000000 is the most allowed")) << message;
 }
 
 TEST(Safetensors, RefusesBrokenHeaders) {
