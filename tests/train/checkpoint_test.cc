@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "scalecom/core/error.h"
+#include "scalecom/state/safetensors.h"
 #include "tests/train/folder.h"
 #include "tests/train/line_task.h"
 
@@ -26,7 +27,8 @@ std::unique_ptr<Replica> make_replica(Optimizer::Kind optimizer = Optimizer::Kin
 
 TEST(CheckpointTest, StandingComesBackToTheBit) {
   const Folder folder;
-  const Standing standing{123, 7890, 4.56789012345678, 1.0 / 3, 17, {{1, 2, 3}, {4, 5, 6}}};
+  const Standing standing{123,     7890, 4.56789012345678,
+                          1.0 / 3, 17,   {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}}};
   write_standing(folder / "", standing);
   const Standing back = read_standing(folder / "", 16);
   EXPECT_EQ(back.step, standing.step);
@@ -34,7 +36,14 @@ TEST(CheckpointTest, StandingComesBackToTheBit) {
   EXPECT_EQ(back.seconds, standing.seconds);
   EXPECT_EQ(back.loss, standing.loss);
   EXPECT_EQ(back.losses, standing.losses);
-  EXPECT_EQ(back.tallies[1].counted, 5);
+  ASSERT_EQ(back.tallies.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(back.tallies[i].sent, standing.tallies[i].sent);
+    EXPECT_EQ(back.tallies[i].counted, standing.tallies[i].counted);
+    EXPECT_EQ(back.tallies[i].steps, standing.tallies[i].steps);
+    EXPECT_EQ(back.tallies[i].most, standing.tallies[i].most);
+    EXPECT_EQ(back.tallies[i].inside, standing.tallies[i].inside);
+  }
   std::ofstream(folder / "standing.json") << "{\"step\": 1";
   EXPECT_THROW(read_standing(folder / "", 16), core::UsageError);
 }
@@ -91,13 +100,24 @@ TEST(CheckpointTest, ModelComesBackToTheBit) {
   for (std::size_t i = 0; i < 4; ++i) replica->figures()[i] = 0.1F * static_cast<float>(i);
   write_model(folder / "", *replica, 3);
   const auto other = make_replica();
-  read_model(folder / "", *other);
+  EXPECT_EQ(read_model(folder / "", *other), 3);
   const auto same = [](std::span<float> a, std::span<float> b) {
     return std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
   };
   EXPECT_TRUE(same(replica->weights(), other->weights()));
   EXPECT_TRUE(same(replica->states()[0].values, other->states()[0].values));
   EXPECT_TRUE(same(replica->figures(), other->figures()));
+}
+
+// A task may compute with a copy of them.
+TEST(CheckpointTest, TheTaskHearsOfTheModelThatWasRead) {
+  const Folder folder;
+  const auto replica = make_replica();
+  write_model(folder / "", *replica, 3);
+  const auto& task = dynamic_cast<const LineTask&>(replica->task());
+  EXPECT_EQ(task.times_written, 0);
+  read_model(folder / "", *replica);
+  EXPECT_EQ(task.times_written, 1);
 }
 
 TEST(CheckpointTest, AdamKeepsBothOfItsMeans) {
@@ -124,6 +144,18 @@ TEST(CheckpointTest, DamagedModelsAreRefused) {
   EXPECT_THROW(read_model(folder / "", *replica), core::UsageError);
   fs::remove(folder / "model.safetensors");
   EXPECT_THROW(read_model(folder / "", *replica), core::UsageError);
+}
+
+TEST(CheckpointTest, AModelOfAnotherShapeIsRefused) {
+  const Folder folder;
+  const std::vector<float> values(6);
+  scalecom::state::write_safetensors(
+      folder / "model.safetensors",
+      std::vector<scalecom::state::TensorView>{{"weights/a", {3, 2}, values}}, {});
+  const auto replica = make_replica();
+  const std::string message =
+      message_of<core::UsageError>([&] { read_model(folder / "", *replica); });
+  EXPECT_NE(message.find("'weights/a' has another shape"), std::string::npos) << message;
 }
 
 TEST(CheckpointTest, MemoriesComeBackToTheBit) {

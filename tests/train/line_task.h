@@ -15,6 +15,7 @@ class LineTask final : public Task {
   std::function<void(const Shard&)> on_gradient = [](const Shard&) {};
   /// If there is one, learners are joined, and it is told of how many each time.
   std::function<void(std::size_t)> on_joined;
+  int times_written = 0;
 
   std::string metric() const override { return "sum"; }
   double value(const Score& all) const override { return all.hits; }
@@ -24,6 +25,8 @@ class LineTask final : public Task {
   std::span<float> weights() override { return weights_; }
   std::span<const scalecom::layout::Tensor> figures() const override { return figures_; }
   std::span<float> figure_values() override { return figure_values_; }
+
+  void weights_written(const scalecom::core::Stream& /*stream*/) override { ++times_written; }
 
   bool joins_learners() const override { return on_joined != nullptr; }
   void gradients(std::span<const Shard> shards) const override {

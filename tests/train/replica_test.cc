@@ -89,6 +89,7 @@ TEST(ReplicaTest, TheGradientIsTheLearnersOwnAndTheUpdateEverybodys) {
   replica.gradients({&shard, 1});
   EXPECT_LT(second[0], 3.5F);
   EXPECT_EQ(replica.states()[0].values[7], 1);
+  EXPECT_EQ(dynamic_cast<const LineTask&>(replica.task()).times_written, 1);
 }
 
 }  // namespace

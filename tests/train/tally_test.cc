@@ -10,12 +10,13 @@ namespace {
 TEST(TallyTest, CountsTypicalStepsApart) {
   Tally tally;
   tally.add({1000, 9000}, false);
-  tally.add({10, 5}, true);
-  tally.add({20, 1}, true);
+  tally.add({10, 15}, true, {4, 6});
+  tally.add({20, 1}, true, {8, 0});
   EXPECT_EQ(tally.sent, 1030);
   EXPECT_EQ(tally.counted, 30);
   EXPECT_EQ(tally.steps, 2);
-  EXPECT_EQ(tally.most, 21);
+  EXPECT_EQ(tally.most, 25);
+  EXPECT_EQ(tally.inside, 12);
 }
 
 TEST(TallyTest, AveragesOverRanksAndSteps) {
@@ -44,6 +45,7 @@ TEST(TallyTest, OtherRanksKeepTheMean) {
 TEST(TallyTest, KnowsWhatDenseCosts) {
   EXPECT_EQ(dense_bytes_per_rank_step(1000, 1), 0);
   EXPECT_EQ(dense_bytes_per_rank_step(1000, 4), 4 * 1000 * 1.5);
+  EXPECT_EQ(dense_bytes_per_rank_step(1000, 8, 2), 4 * 1000 * 1.5 / 2) << "each brings its half";
 }
 
 }  // namespace
