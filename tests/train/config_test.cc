@@ -38,6 +38,23 @@ TEST(ConfigTest, TheTaskDecidesWhatIsLeftOut) {
   EXPECT_EQ(config.method, "scalecom,rate=25");
 }
 
+TEST(ConfigTest, TheLearningRateGrowsWithTheRootOfTheSamplesOfAStep) {
+  Request asked = request();
+  asked.learners = 32;
+  EXPECT_DOUBLE_EQ(resolve(asked).learning_rate, 2 * tasks::recipe("synthetic").learning_rate);
+  asked.batch = 4;
+  EXPECT_DOUBLE_EQ(resolve(asked).learning_rate, tasks::recipe("synthetic").learning_rate);
+  asked.learning_rate = 0.5;
+  EXPECT_EQ(resolve(asked).learning_rate, 0.5);
+}
+
+TEST(ConfigTest, ARunIsResumedFromAnyFolder) {
+  Request asked = request();
+  EXPECT_TRUE(resolve(asked).data.empty());
+  asked.data = "some/data";
+  EXPECT_EQ(resolve(asked).data, std::filesystem::current_path() / "some/data");
+}
+
 TEST(ConfigTest, AMethodThatBringsMomentumIsGivenNone) {
   Request asked = request();
   EXPECT_FALSE(resolve(asked).optimizer_options().gradient_has_momentum);
@@ -79,6 +96,28 @@ TEST(ConfigTest, MaskedMomentumIsKeptAndOldRunsHaveNone) {
             std::string::npos);
 }
 
+TEST(ConfigTest, AdamHasAMomentumOfItsOwn) {
+  Request asked = request();
+  asked.task = "fsdd";
+  EXPECT_EQ(resolve(asked).optimizer, Optimizer::Kind::kAdam);
+  EXPECT_NE(error([](Request& r) {
+              r.task = "fsdd";
+              r.method = "dgc";
+            }).find("brings its own momentum"),
+            std::string::npos);
+  EXPECT_NE(error([](Request& r) {
+              r.task = "fsdd";
+              r.masked_momentum = true;
+            }).find("--momentum masked is SGD's"),
+            std::string::npos);
+}
+
+TEST(ConfigTest, TheWarmupIsThatOfTheMethod) {
+  EXPECT_EQ(warmup_of(resolve(request()).spec), 0);
+  EXPECT_EQ(warmup_of("scalecom,rate=25,warmup=70,beta=0.1"), 70);
+  EXPECT_EQ(warmup_of("dense"), 0);
+}
+
 TEST(ConfigTest, EpochsBecomeSteps) {
   Request asked = request();
   asked.epochs = 1.5;
@@ -104,6 +143,19 @@ TEST(ConfigTest, RefusesWhatCannotBe) {
             std::string::npos);
   EXPECT_NE(error([](Request& r) { r.batch = 0; }).find("--batch 0"), std::string::npos);
   EXPECT_NE(error([](Request& r) { r.learning_rate = -1; }).find("--lr -1"), std::string::npos);
+  EXPECT_NE(error([](Request& r) { r.learning_rate_warmup = 1; }).find("--lr-warmup 1"),
+            std::string::npos);
+  EXPECT_NE(error([](Request& r) { r.learning_rate_warmup = -0.1; }).find("--lr-warmup -0.1"),
+            std::string::npos);
+  EXPECT_NE(error([](Request& r) { r.weight_decay = -1; }).find("--weight-decay -1"),
+            std::string::npos);
+  EXPECT_NE(error([](Request& r) { r.seed = -1; }).find("--seed -1"), std::string::npos);
+  for (const int groups : {0, 9}) {
+    EXPECT_NE(error([&](Request& r) {
+                r.groups = groups;
+              }).find(scalecom::core::concat("--groups ", groups, " is out of range; give 1 to 8")),
+              std::string::npos);
+  }
   EXPECT_NE(error([](Request& r) { r.steps = 0; }).find("--steps 0"), std::string::npos);
   EXPECT_NE(error([](Request& r) { r.epochs = 0; }).find("--epochs 0"), std::string::npos);
   EXPECT_NE(error([](Request& r) { r.epochs = 1e300; }).find("--epochs"), std::string::npos);
@@ -134,10 +186,14 @@ TEST(ConfigTest, SurvivesJson) {
   Config config = resolve(request());
   config.steps = 77;
   config.seed = 0xfffffffffffffff1;
+  config.data = "/some/data";
+  config.recipe = "cifar10-scalecom@2";
   const auto text = to_json(config).dump();
   const Config back = config_from_json(nlohmann::ordered_json::parse(text));
   EXPECT_EQ(to_json(back), to_json(config));
   EXPECT_EQ(back.seed, config.seed);
+  EXPECT_EQ(back.data, config.data);
+  EXPECT_EQ(back.recipe, config.recipe);
 }
 
 TEST(ConfigTest, RefusesDamagedJson) {
@@ -165,6 +221,7 @@ TEST(ConfigTest, RefusesDamagedJson) {
       {"batch", 4294967297},
       {"seed", -1},
       {"seed", 0.5},
+      {"learning_rate", 0},
       {"learning_rate_warmup", 1.0},
       {"learning_rate_warmup", -0.1},
       {"momentum", 1.0},
