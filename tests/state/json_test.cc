@@ -92,8 +92,8 @@ TEST(JsonCursor, EscapesAreUndone) {
 TEST(JsonCursor, RefusesBrokenStrings) {
   for (const char* text :
        {R"(")", R"("a)", R"("\)", R"("\")", R"("\x")", R"("\u12")", R"("\u12G4")", R"("\ud83d")",
-        R"("\ud83dx")", R"("\ud83d\n")", R"("\ud83d\u0041")", R"("\ud83d\ud83d")", R"("\ude00")",
-        "\"a\nb\"", "\"a\tb\"", "'a'"}) {
+        R"("\ud83dx")", R"("\ud83d\n")", R"("\ud83d\u0041")", R"("\ud83d\ud83d")",
+        R"("\ud83d\ue000")", R"("\ude00")", "\"a\nb\"", "\"a\tb\"", "'a'"}) {
     EXPECT_THROW(unquoted(text), JsonError) << text;
   }
 }

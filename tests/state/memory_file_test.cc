@@ -203,14 +203,14 @@ TEST(MemoryFile, RedivisionGoesByOverlap) {
 TEST(MemoryFile, OnlyOverlappingFilesAreReadForData) {
   const TemporaryFolder folder;
   save_world(folder.path(), 4);
-  // Damage in the data of the last rank's file, which ranks of the first half do not need.
-  const std::filesystem::path last = folder / "rank-00003-of-00004.safetensors";
+  // Damage in the data of the third rank's file, which ranks of the first half do not need.
+  const std::filesystem::path last = folder / "rank-00002-of-00004.safetensors";
   std::string bytes = contents(last);
   bytes[bytes.size() - 5] = static_cast<char>(bytes[bytes.size() - 5] ^ 1);
   put(last, bytes);
   EXPECT_EQ(load_refusal(folder.path(), 0, 2), "");
   const std::string message = load_refusal(folder.path(), 1, 2);
-  EXPECT_TRUE(has(message, "rank-00003-of-00004.safetensors' is damaged")) << message;
+  EXPECT_TRUE(has(message, "rank-00002-of-00004.safetensors' is damaged")) << message;
 }
 
 TEST(MemoryFile, IncompleteSets) {
@@ -227,7 +227,7 @@ TEST(MemoryFile, OtherFilesArePassedOver) {
   const TemporaryFolder folder;
   const std::vector<Arrays> all = save_world(folder.path(), 2);
   for (const char* name :
-       {"model.safetensors", "rank-0-of-2.safetensors", "rank-00009-of-00002.safetensors",
+       {"model.safetensors", "rank-0-of-1.safetensors", "rank-00009-of-00002.safetensors",
         "rank-00000-of-00002.safetensors.old", "rank-00000-of-00002-save-000000000.safetensors",
         "rank-00000-of-00002-save-7.safetensors", "rank-00000-of-00002-save--00000007.safetensors",
         ".scalecom-0123.tmp", "notes"}) {
@@ -262,6 +262,8 @@ TEST(MemoryFile, OfSeveralCompleteSetsTheNewestIsLoaded) {
   save_beside(folder.path(), 3, 9, 0);
   save_beside(folder.path(), 1, 8, 0);
   EXPECT_EQ(describe(folder.path()).step, 9) << "the latest step";
+  save_beside(folder.path(), 4, 8, 0);
+  EXPECT_EQ(describe(folder.path()).step, 9) << "though more ranks have an earlier one";
   save_beside(folder.path(), 2, 5, 1);
   save_beside(folder.path(), 2, 6, 4);
   save_beside(folder.path(), 3, 3, 12);
@@ -298,6 +300,36 @@ TEST(MemoryFile, ASaveThatIsCutShortLeavesTheOneBefore) {
     EXPECT_EQ(load(folder.path(), 0, 3).step, written < 3 ? 9 : 8);
     EXPECT_EQ(files_in(folder.path()), 3U) << "and then the older one is gone";
   }
+}
+
+// Files of one number may be of two saves, of which one was cut short.
+TEST(MemoryFile, AMixtureIsNoNewerSet) {
+  const Arrays arrays{{"w", {1, 2}}};
+  const auto loads_first = [&](std::int64_t step, const std::string& method,
+                               const std::string& tag) {
+    const TemporaryFolder folder;
+    save_beside(folder.path(), 2, 7, 0);
+    const TemporaryFolder other;
+    save_arrays(other.path(), 0, 2, arrays, 8, "m", "t", 1);
+    save_arrays(other.path(), 1, 2, arrays, step, method, tag, 1);
+    std::filesystem::copy(other.path(), folder.path());
+    return describe(folder.path()).step == 7;
+  };
+  EXPECT_FALSE(loads_first(8, "m", "t"));
+  EXPECT_TRUE(loads_first(9, "m", "t"));
+  EXPECT_TRUE(loads_first(8, "n", "t"));
+  EXPECT_TRUE(loads_first(8, "m", "u"));
+}
+
+// As of a run that has gone back to an earlier step.
+TEST(MemoryFile, CompleteSetsOfLargerNumbersGo) {
+  const TemporaryFolder folder;
+  save_beside(folder.path(), 2, 9, 5);
+  save_numbered(folder.path(), 0, 2, 4, 3);
+  EXPECT_EQ(describe(folder.path()).step, 9);
+  save_numbered(folder.path(), 1, 2, 4, 3);
+  EXPECT_EQ(files_in(folder.path()), 2U);
+  EXPECT_EQ(describe(folder.path()).step, 4);
 }
 
 TEST(MemoryFile, ASaveWithAnotherNumberOfRanksThatIsCutShort) {
@@ -348,6 +380,8 @@ TEST(MemoryFile, NumbersOfSaves) {
   for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{1} << 60}) {
     EXPECT_THROW(save_numbered(folder.path(), 0, 1, 7, bad), core::UsageError);
   }
+  save_numbered(folder / "last", 0, 1, 7, kMostSaves);
+  EXPECT_EQ(describe(folder / "last").step, 7);
 }
 
 TEST(MemoryFile, MixturesOfSavesAreRefused) {
@@ -370,8 +404,27 @@ TEST(MemoryFile, MixturesOfSavesAreRefused) {
   EXPECT_TRUE(has(refused_after({}, 7, "m", "t"), "no tensor 'w'"));
 }
 
+TEST(MemoryFile, AFileThatIsReplacedWhileItIsReadIsRefused) {
+  const TemporaryFolder folder;
+  const Arrays arrays{{"w", {1, 2, 3}}};
+  for (int rank = 0; rank < 2; ++rank) save_arrays(folder.path(), rank, 2, arrays);
+  const CheckedSet set = check_set(folder.path());
+  const auto message = [&] {
+    return refusal<core::UsageError>([&] { set.open(folder.path(), 1, 0); });
+  };
+  EXPECT_EQ(message(), "");
+  save_arrays(folder.path(), 1, 2, arrays, 8);
+  EXPECT_TRUE(has(message(), "not of one save")) << message();
+  save_arrays(folder.path(), 1, 2, {{"w", {1, 2}}});
+  EXPECT_TRUE(has(message(), "2 elements in tensor 'w'")) << message();
+}
+
 TEST(MemoryFile, ForeignAndRenamedFilesAreRefused) {
   const TemporaryFolder folder;
+  save_numbered(folder.path(), 0, 1, 7, 0);
+  std::filesystem::rename(folder / file_name(0, 1), folder / file_name(0, 2));
+  save_numbered(folder.path(), 1, 2, 7, 0);
+  EXPECT_TRUE(has(load_refusal(folder.path()), "has been renamed: it is of rank 0 of 1"));
   save_world(folder.path(), 2);
   const std::filesystem::path first = folder / "rank-00000-of-00002.safetensors";
   std::filesystem::copy_file(folder / "rank-00001-of-00002.safetensors", first,
@@ -420,6 +473,8 @@ TEST(MemoryFile, PartsThatDoNotFitTogetherAreRefused) {
   EXPECT_TRUE(has(refusal_of_members({{"fc[0:200]", some(200)}, {"fc[200:300]", some(100)}},
                                      {{"fc[0:100]", some(100)}}),
                   "elements 0 to 100 of tensor 'fc' twice"));
+  EXPECT_TRUE(has(refusal_of_members({{"fc[0:200]", some(200)}}, {{"fc[50:100]", some(50)}}),
+                  "elements 50 to 100 of tensor 'fc' twice"));
   EXPECT_TRUE(has(refusal_of_members({{"fc[0:200]", some(200)}}, {{"fc[100:300]", some(200)}}),
                   "elements 100 to 200 of tensor 'fc' twice"));
   EXPECT_TRUE(has(refusal_of_members({{"fc[0:200]", some(200)}}, {{"fc[250:300]", some(50)}}),
@@ -428,6 +483,30 @@ TEST(MemoryFile, PartsThatDoNotFitTogetherAreRefused) {
                   "100 elements in 'fc[0:200]'"));
   EXPECT_TRUE(has(refusal_of_members({{"fc[0:9223372036854775807]", some(1)}}, {}),
                   "1 elements in 'fc[0:9223372036854775807]'"));
+}
+
+// Files whose headers are sound, each by itself.
+TEST(MemoryFile, LearnersThatCannotBeAreRefused) {
+  const TemporaryFolder folder;
+  const auto load_learners = [&](const std::vector<Learner>& learners) {
+    const auto world = static_cast<int>(learners.size());
+    for (int rank = 0; rank < world; ++rank) {
+      write_safetensors(
+          folder / file_name(rank, world), {},
+          to_metadata({"m", 1, "", world, rank, learners[static_cast<std::size_t>(rank)]}, {}, {}));
+    }
+    const std::string message = load_refusal(folder.path());
+    for (int rank = 0; rank < world; ++rank) {
+      std::filesystem::remove(folder / file_name(rank, world));
+    }
+    return message;
+  };
+  EXPECT_EQ(load_learners({{0, 2}, {0, 2}, {1, 2}, {1, 2}}), "");
+  EXPECT_TRUE(has(load_learners({{0, 2}, {0, 2}, {0, 2}, {1, 2}}), "different numbers of ranks"));
+  EXPECT_TRUE(has(load_learners({{0, 2}, {0, 2}, {1, 2}, {2, 2}}), "it is of learner 2 of 2"));
+  EXPECT_TRUE(has(load_learners({{0, 1}, {1, 2}}), "number of learners '2'"));
+  EXPECT_TRUE(has(load_learners({{0, 3}, {1, 3}}), "3 learners of 2 ranks"));
+  EXPECT_TRUE(has(load_learners({{0, 2}, {1, 2}, {0, 2}}), "2 learners of 3 ranks"));
 }
 
 TEST(MemoryFile, RanksAndStepsThatCannotBe) {
