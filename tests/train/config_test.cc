@@ -216,6 +216,7 @@ TEST(ConfigTest, RefusesDamagedJson) {
       {"learners", 4294967300},
       {"learners", 2.5},
       {"learners", true},
+      {"learners", 0},
       {"steps", 1.5},
       {"steps", 18446744073709551615U},
       {"batch", 4294967297},

@@ -46,6 +46,7 @@ TEST(JsonTest, WholeNumbersAreNoOthers) {
   EXPECT_EQ(whole_number(ordered_json::parse("-7"), -7, 0), -7);
   EXPECT_EQ(whole_number(ordered_json::parse(R"({"a": 7})"), "a", 0, 7), 7);
   EXPECT_EQ(whole_number(ordered_json::parse("9223372036854775807"), 0, kMost), kMost);
+  EXPECT_FALSE(is_whole_number(ordered_json::parse("2"), 3, 7));
   for (const char* text : {"8", "-1", "2.0", "1e3", "true", "\"3\"", "null", "[3]",
                            "18446744073709551615", "4294967299"}) {
     EXPECT_FALSE(is_whole_number(ordered_json::parse(text), 0, 7)) << text;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scalecom/core/error.h"
+#include "scalecom/state/text_file.h"
 #include "tests/train/folder.h"
 
 namespace train {
@@ -39,6 +40,15 @@ TEST_F(RunFolderTest, KeepsItsConfiguration) {
   RunFolder::create(path_, config(42));
   EXPECT_EQ(to_json(RunFolder::open(path_).config()), to_json(config(42)));
   EXPECT_FALSE(RunFolder::open(path_).is_complete());
+}
+
+TEST_F(RunFolderTest, KeepsWhatIsChangedLater) {
+  RunFolder run = RunFolder::create(path_, config());
+  Config other = config();
+  other.learners = 4;
+  run.change(other);
+  EXPECT_EQ(run.config().learners, 4);
+  EXPECT_EQ(RunFolder::open(path_).config().learners, 4);
 }
 
 TEST_F(RunFolderTest, AnEmptyFolderWillDo) {
@@ -128,6 +138,47 @@ TEST_F(RunFolderTest, KeepsTheLastTwoCheckpoints) {
   run.clear_unfinished_checkpoint();
   run.finish_checkpoint(15);
   EXPECT_EQ(run.checkpoints().size(), 2U);
+}
+
+// A save that was killed has left some of its files, and the next may have fewer learners.
+TEST_F(RunFolderTest, AnUnfinishedCheckpointBeginsEmpty) {
+  RunFolder run = RunFolder::create(path_, config());
+  run.clear_unfinished_checkpoint();
+  fs::create_directory(run.unfinished_checkpoint() / "memories");
+  std::ofstream(run.unfinished_checkpoint() / "memories" / "old") << "x";
+  run.clear_unfinished_checkpoint();
+  EXPECT_TRUE(fs::is_empty(run.unfinished_checkpoint()));
+}
+
+TEST_F(RunFolderTest, ForgetsItsCheckpointsAndNothingElse) {
+  RunFolder run = RunFolder::create(path_, config());
+  std::ofstream(path_ / "checkpoints" / "step-notes") << "x";
+  std::ofstream(path_ / "checkpoints" / "step-7x") << "x";
+  for (const int step : {5, 10}) {
+    run.clear_unfinished_checkpoint();
+    run.finish_checkpoint(step);
+  }
+  EXPECT_EQ(run.checkpoints().size(), 2U);
+  run.forget_checkpoints();
+  EXPECT_TRUE(run.checkpoints().empty());
+  EXPECT_TRUE(fs::exists(path_ / "checkpoints" / "step-notes"));
+  EXPECT_TRUE(fs::exists(path_ / "checkpoints" / "step-7x"));
+}
+
+TEST_F(RunFolderTest, JoinsTheTranscriptsOfLearners) {
+  RunFolder run = RunFolder::create(path_, config());
+  // Any of them may be the first to write.
+  run.write_transcripts(1, std::vector<Transcript>{{"reference 2", "hypothesis 2"}});
+  run.write_transcripts(
+      0, std::vector<Transcript>{{"reference 0", "hypothesis 0"}, {"reference 1", ""}});
+  run.write_transcripts(2, {});
+  run.join_transcripts(3);
+  using scalecom::state::read_text;
+  EXPECT_EQ(read_text(path_ / "references.txt"), "reference 0\nreference 1\nreference 2\n");
+  EXPECT_EQ(read_text(path_ / "hypotheses.txt"), "hypothesis 0\n\nhypothesis 2\n");
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    EXPECT_NE(entry.path().stem().extension(), ".txt") << "a learner's share: " << entry.path();
+  }
 }
 
 // What cannot be seen for now is not lost: a run that began anew would overwrite it.

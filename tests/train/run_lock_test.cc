@@ -1,10 +1,13 @@
 #include "train/run_lock.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <string>
+#include <system_error>
 
 #include "scalecom/core/error.h"
 #include "tests/train/folder.h"
@@ -30,6 +33,30 @@ TEST(RunLockTest, GoesWithItsObject) {
   const Folder folder;
   { const auto lock = RunLock::take(folder / "run"); }
   EXPECT_TRUE(RunLock::take(folder / "run"));
+}
+
+TEST(RunLockTest, OneThatIsGivenAnotherRunLetsTheFirstGo) {
+  const Folder folder;
+  std::optional<RunLock> lock = RunLock::take(folder / "first");
+  ASSERT_TRUE(lock);
+  *lock = *RunLock::take(folder / "second");
+  EXPECT_TRUE(RunLock::take(folder / "first"));
+  EXPECT_FALSE(RunLock::take(folder / "second"));
+}
+
+// A program that is started meanwhile may outlive the run.
+TEST(RunLockTest, IsNotHandedOnToOtherPrograms) {
+  const Folder folder;
+  const auto lock = RunLock::take(folder / "run");
+  const fs::path file = fs::canonical(folder / "run" / RunLock::kFile);
+  int found = 0;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (fs::read_symlink(entry.path(), gone) != file) continue;
+    ++found;
+    EXPECT_NE(::fcntl(std::stoi(entry.path().filename()), F_GETFD) & FD_CLOEXEC, 0);
+  }
+  EXPECT_EQ(found, 1);
 }
 
 // As where it is killed.
