@@ -39,6 +39,12 @@ TEST(SamplesTest, AreMovedAndThenMirrored) {
             (std::vector<float>{4, 5, 6, 1, 2, 3, 10, 11, 12, 7, 8, 9}));
 }
 
+TEST(SamplesTest, EveryChannelHasItsOwnScale) {
+  Samples samples = numbers();
+  for (std::size_t byte = 256; byte < 512; ++byte) samples.scale[byte] *= -1;
+  EXPECT_EQ(taken(samples, {0}), (std::vector<float>{1, 2, 3, 4, 5, 6, -7, -8, -9, -10, -11, -12}));
+}
+
 TEST(SamplesTest, FloatsAreTakenToo) {
   Samples samples = numbers();
   samples.floats.assign(samples.bytes.begin(), samples.bytes.end());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 namespace train::decoding {
@@ -72,16 +73,25 @@ TEST(CtcTest, AWideBeamFindsTheMostProbable) {
   }
 }
 
-// One step says 1 with 0.4 and nothing with 0.6. Greedily two of them say nothing, of probability
-// 0.36; but 1 has three ways, of 0.64 together.
+// One step says 1 with 0.3 and nothing with 0.7. Greedily two of them say nothing, of probability
+// 0.49; but 1 has three ways, of 0.51 together.
 TEST(CtcTest, ABeamAddsUpWays) {
   std::vector<float> values;
   for (int step = 0; step < 2; ++step) {
-    values.push_back(std::log(0.6F));
-    values.push_back(std::log(0.4F));
+    values.push_back(std::log(0.7F));
+    values.push_back(std::log(0.3F));
   }
   EXPECT_EQ(decode_greedily({values, 2}), Symbols());
   EXPECT_EQ(decode_by_beam({values, 2}, 4), Symbols{1});
+}
+
+// As of a network that has diverged.
+TEST(CtcTest, WhatIsNoNumberIsNeverTheBest) {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(decode_by_beam({std::vector<float>{none, -1}, 2}, 4), Symbols{1});
+  EXPECT_EQ(decode_by_beam({std::vector<float>{-1, none}, 2}, 4), Symbols());
+  const std::vector<float> diverged(12, none);
+  EXPECT_LE(decode_by_beam({diverged, 3}, 4).size(), 4U);
 }
 
 TEST(CtcTest, ABeamTellsARepeatFromASymbolThatGoesOn) {
