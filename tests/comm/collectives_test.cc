@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
+#include <stdexcept>
 #include <thread>
+#include <tuple>
 
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/core/error.h"
@@ -397,6 +400,49 @@ TEST_P(CollectivesTest, MistakesAreRefusedAndHarmNothing) {
     comm.all_reduce(ones);
     EXPECT_EQ(ones[0], static_cast<float>(size()));
   });
+}
+
+/// One rank alone, which can make no groups.
+class NoGroups final : public Fabric {
+ public:
+  explicit NoGroups(std::function<void()> refuse) : refuse_(std::move(refuse)) {}
+
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void exchange(std::span<const Outgoing>, std::span<const Incoming>, const Operation&) override {}
+  void send(const Outgoing&, const Operation&) override {}
+  void receive(const Incoming&, const Operation&) override {}
+  std::unique_ptr<Fabric> group(const std::vector<int>&, const Operation&) override {
+    refuse_();
+    return nullptr;
+  }
+  std::int64_t piece_bytes(core::Device) const override { return kScratchBytes; }
+
+ private:
+  std::function<void()> refuse_;
+};
+
+TEST(CollectivesOverAFabricTest, AnEnginesRefusalHarmsNothing) {
+  const auto comm = make_communicator(
+      std::make_unique<NoGroups>([] { throw core::UsageError("no more groups"); }));
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    EXPECT_THROW(std::ignore = comm->split(0, 0), core::UsageError);
+  }
+  comm->barrier();
+}
+
+TEST(CollectivesOverAFabricTest, AnyOtherFailureIsTheLast) {
+  const auto comm = make_communicator(
+      std::make_unique<NoGroups>([] { throw std::runtime_error("the engine is gone"); }));
+  EXPECT_THROW(std::ignore = comm->split(0, 0), std::runtime_error);
+  try {
+    comm->barrier();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const core::PeerError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[barrier] this communicator can no longer be used, because of an earlier "
+                 "failure: the engine is gone");
+  }
 }
 
 }  // namespace

@@ -86,6 +86,31 @@ TEST(InprocTest, WhoLeftIsNamedAtOnce) {
   }
 }
 
+// Where nobody is in a call of all ranks, and where they come to one afterwards.
+TEST(InprocTest, WhoLeavesEarlyIsNamedToo) {
+  const auto error_of = [](void (*call)(Communicator&), milliseconds stay, milliseconds before) {
+    std::string error;
+    run(
+        2,
+        [&](Communicator& comm) {
+          std::this_thread::sleep_for(comm.rank() == 0 ? stay : before);
+          if (comm.rank() == 1) error = peer_error_of([&] { call(comm); });
+        },
+        milliseconds(5000));
+    return error;
+  };
+  const auto receive = [](Communicator& comm) {
+    std::vector<std::byte> data(8);
+    comm.receive(data, 0);
+  };
+  const auto barrier = [](Communicator& comm) { comm.barrier(); };
+  for (const std::string& error : {error_of(receive, milliseconds(20), milliseconds(0)),
+                                   error_of(receive, milliseconds(0), milliseconds(20)),
+                                   error_of(barrier, milliseconds(0), milliseconds(20))}) {
+    EXPECT_NE(error.find("rank 0 left"), std::string::npos) << error;
+  }
+}
+
 TEST(InprocTest, LeavingAfterTheLastCallHarmsNobody) {
   for (int round = 0; round < 200; ++round) {
     run(
@@ -139,6 +164,53 @@ TEST(InprocTest, EveryRankGetsTheSameErrorForDifferentSizes) {
     EXPECT_EQ(errors[1], errors[0]);
     EXPECT_EQ(errors[2], errors[0]);
   }
+}
+
+// What lies there of the exchange before is not taken for a message of this one.
+TEST(InprocTest, MessagesThatOneRankDoesNotKnowOfAreMissed) {
+  const auto errors_of = [](std::int64_t known_by_0, std::int64_t known_by_1) {
+    std::array<std::string, 2> errors;
+    run(
+        2,
+        [&](Communicator& comm) {
+          const auto gather = [&](std::int64_t of_1) {
+            std::vector<std::byte> all(static_cast<std::size_t>(8 + of_1));
+            const std::vector<std::int64_t> sizes{8, of_1};
+            const auto own = comm.rank() == 0 ? 8 : static_cast<std::size_t>(of_1);
+            const std::vector<std::byte> mine(own);
+            comm.all_gather(mine, all, sizes);
+          };
+          gather(8);
+          errors[static_cast<std::size_t>(comm.rank())] =
+              peer_error_of([&] { gather(comm.rank() == 0 ? known_by_0 : known_by_1); });
+        },
+        kLongDeadline);
+    EXPECT_EQ(errors[0], errors[1]);
+    return errors[0];
+  };
+  const std::string missing = errors_of(8, 0);
+  EXPECT_NE(missing.find("rank 0 expects 8 bytes from rank 1, which sends 0"), std::string::npos)
+      << missing;
+  const std::string unexpected = errors_of(0, 8);
+  EXPECT_NE(unexpected.find("rank 0 expects 0 messages and is sent 1"), std::string::npos)
+      << unexpected;
+}
+
+// A sender is woken when its message has been taken, not by the next one that comes to it.
+TEST(InprocTest, MessagesOneWayWaitForNoneBack) {
+  run(
+      2,
+      [](Communicator& comm) {
+        std::vector<std::byte> data(8);
+        for (int message = 0; message < 20; ++message) {
+          if (comm.rank() == 0) {
+            comm.send(data, 1);
+          } else {
+            comm.receive(data, 0);
+          }
+        }
+      },
+      milliseconds(2000));
 }
 
 TEST(InprocTest, BothGetTheSameErrorForAMessageOfAnotherSize) {
