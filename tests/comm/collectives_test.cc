@@ -388,6 +388,12 @@ TEST_P(CollectivesTest, MistakesAreRefusedAndHarmNothing) {
     EXPECT_THROW(comm.all_to_all(all, eights, other, nines), core::UsageError);
     EXPECT_THROW(comm.all_to_all(all, too_many, other, eights), core::UsageError);
     EXPECT_THROW(comm.all_to_all(all, eights, all, eights), core::UsageError);
+    if (size() > 1) {
+      std::vector<std::int64_t> shifted = eights;  // all of them come to the same
+      shifted[static_cast<std::size_t>(comm.rank())] -= 8;
+      shifted[static_cast<std::size_t>((comm.rank() + 1) % size())] += 8;
+      EXPECT_THROW(comm.all_to_all(all, eights, other, shifted), core::UsageError);
+    }
     EXPECT_THROW(comm.send(data, comm.rank()), core::UsageError);
     EXPECT_THROW(comm.send(data, size()), core::UsageError);
     EXPECT_THROW(comm.receive(data, comm.rank()), core::UsageError);

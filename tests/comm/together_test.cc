@@ -43,6 +43,7 @@ TEST(TogetherTest, EveryRankThrowsTheErrorOfTheLowestByItsType) {
   EXPECT_EQ((ranks_that_catch<core::UsageError, core::UsageError>(2)), 4);
   EXPECT_EQ((ranks_that_catch<core::IoError, core::IoError>(0)), 4);
   EXPECT_EQ((ranks_that_catch<core::CheckError, core::CheckError>(3)), 4);
+  EXPECT_EQ((ranks_that_catch<core::DeviceError, core::DeviceError>(2)), 4);
   EXPECT_EQ((ranks_that_catch<std::runtime_error, core::Error>(1)), 4);
 }
 
@@ -101,6 +102,21 @@ TEST(TogetherTest, ALostPeerIsReportedAtOnce) {
                              });
                            }),
                core::PeerError);
+}
+
+// What is known here says more than that the others are gone.
+TEST(TogetherTest, AnErrorOfOnesOwnOutlivesTheOthers) {
+  EXPECT_THROW(inproc::run(2,
+                           [&](Communicator& c) {
+                             if (c.rank() == 1) return;
+                             try {
+                               together(c, [] { throw core::IoError("the disk is full"); });
+                             } catch (const core::IoError& error) {
+                               EXPECT_STREQ(error.what(), "the disk is full");
+                               throw;
+                             }
+                           }),
+               core::IoError);
 }
 
 }  // namespace
