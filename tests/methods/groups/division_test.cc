@@ -65,6 +65,27 @@ TEST(Division, APartDependsOnItsTensorAlone) {
   }
 }
 
+// As of ranks that have a part of each tensor.
+TEST(Division, PartsOfPartsAreCountedFromTheTensorsBegin) {
+  const layout::Layout rows({{"a", 0, 200, 10, {40, 10}, 120}, {"b", 200, 30, 1, {60}, 30}});
+  const Division division(rows, 3, chunk);
+  std::vector<int> seen(230, 0);
+  for (int m = 0; m < 3; ++m) {
+    for (const layout::Slice& part : division.layout_of(m).slices()) {
+      const std::int64_t begin = part.name == "a" ? 120 : 30;
+      const std::int64_t offset = part.name == "a" ? 0 : 200;
+      for (std::int64_t i = 0; i < part.length; ++i) {
+        ++seen.at(static_cast<std::size_t>(offset + part.first - begin + i));
+      }
+    }
+  }
+  for (const int count : seen) EXPECT_EQ(count, 1);
+  for (const kernels::Piece& piece : division.pieces()) {
+    EXPECT_GE(piece.in_gradient, 0);
+    EXPECT_LE(piece.in_gradient + piece.count, 230);
+  }
+}
+
 TEST(Division, MembersHaveAboutTheSame) {
   std::vector<layout::Slice> slices;
   std::int64_t offset = 0;

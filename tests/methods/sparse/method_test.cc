@@ -400,6 +400,29 @@ TEST(Sparse, AMemoryGoesOutWithASliceThatTurnsDense) {
   }
 }
 
+// What an earlier step sent stays sent, and so does what was sent in other units.
+TEST(SparseUndo, BringsBackOnlyWhatTheLastStepSent) {
+  const layout::Layout compressed = layout_of({{200, 10}, {50, 5}});
+  const layout::Layout dense = layout_of({{200, 1}, {50, 5}});
+  for (const std::string& spec : specs()) {
+    for (const bool rescales : {false, true}) {
+      World world(2, spec);
+      std::mt19937 random(70);
+      Gradients gradients = testing::normal(2, 250, random);
+      world.reduce(gradients, compressed);
+      world.reduce(gradients, dense);
+      ASSERT_TRUE(memory_of(world, 0, "a").empty()) << spec;
+      if (rescales) {
+        world.run([&](int rank) { world.method(rank).rescale(2); });
+      } else {
+        world.reduce(gradients, dense);
+      }
+      world.run([&](int rank) { world.method(rank).undo(); });
+      EXPECT_TRUE(memory_of(world, 0, "a").empty()) << spec << " " << rescales;
+    }
+  }
+}
+
 // What was sent stays sent: a memory that came back after configure() would be sent twice.
 TEST(SparseUndo, BringsNothingBackAfterOtherOptions) {
   const layout::Layout compressed = layout_of({{200, 10}, {50, 5}});
