@@ -5,7 +5,9 @@
 #include <cmath>
 #include <set>
 
+#include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/core/error.h"
+#include "scalecom/methods/dgc/packed_sizes.h"
 #include "tests/methods/plain_sparse.h"
 #include "tests/methods/sparse/worlds.h"
 
@@ -168,6 +170,31 @@ TEST(Dgc, RefusesATensorThatIsNamedLikeAVelocity) {
   EXPECT_THROW(world.reduce(gradients, layout::Layout({{"w/velocity", 0, 10, 5}})),
                core::UsageError);
   EXPECT_EQ(world.method(0).steps(), 0);
+}
+
+// Room is made, and places are read, for as many entries as a peer says it sends.
+TEST(Dgc, RefusesCountsThatCannotBe) {
+  struct Sizes : dgc::PackedSizes {
+    using PackedSizes::exchange_counts;
+  };
+  const std::vector<wire::Run> mine{{100, 3}, {57, 2}};
+  for (const std::uint32_t count : {58U, 0xffffffffU}) {
+    comm::inproc::run(2, [&](comm::Communicator& comm) {
+      if (comm.rank() == 1) {
+        const std::vector<std::uint32_t> made_up{100, count};
+        std::vector<std::uint32_t> all(4);
+        comm.all_gather(std::as_bytes(std::span(made_up)), std::as_writable_bytes(std::span(all)));
+        return;
+      }
+      try {
+        Sizes().exchange_counts(comm, mine);
+        ADD_FAILURE() << "nothing was thrown";
+      } catch (const core::PeerError& error) {
+        EXPECT_EQ(error.what(), "[dgc] rank 1 says it sends " + std::to_string(count) +
+                                    " entries of a tensor of 57");
+      }
+    });
+  }
 }
 
 }  // namespace

@@ -144,6 +144,71 @@ TEST(Conservation, TamperingIsFoundOnEveryRank) {
   }
 }
 
+/// A network that adds to what it sums, the same at every rank.
+class Adding final : public comm::Communicator {
+ public:
+  explicit Adding(comm::Communicator& real) : real_(real) {}
+
+  float added = 0;
+
+  int rank() const override { return real_.rank(); }
+  int size() const override { return real_.size(); }
+  void broadcast(std::span<std::byte> data, int root, const core::Stream& stream) override {
+    real_.broadcast(data, root, stream);
+  }
+  void all_reduce(std::span<float> data, const core::Stream& stream) override {
+    real_.all_reduce(data, stream);
+    data.front() += added;
+  }
+  void reduce_scatter(std::span<float> data, const core::Stream& stream) override {
+    real_.reduce_scatter(data, stream);
+  }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                  std::span<const std::int64_t> sizes, const core::Stream& stream) override {
+    real_.all_gather(mine, all, sizes, stream);
+  }
+  void all_to_all(std::span<const std::byte> out, std::span<const std::int64_t> out_sizes,
+                  std::span<std::byte> in, std::span<const std::int64_t> in_sizes,
+                  const core::Stream& stream) override {
+    real_.all_to_all(out, out_sizes, in, in_sizes, stream);
+  }
+  void send(std::span<const std::byte> data, int to, const core::Stream& stream) override {
+    real_.send(data, to, stream);
+  }
+  void receive(std::span<std::byte> data, int from, const core::Stream& stream) override {
+    real_.receive(data, from, stream);
+  }
+  void barrier() override { real_.barrier(); }
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    return real_.split(color, key);
+  }
+  std::chrono::milliseconds deadline() const override { return real_.deadline(); }
+  void set_deadline(std::chrono::milliseconds deadline) override { real_.set_deadline(deadline); }
+  const comm::Counters& counters() const override { return real_.counters(); }
+
+ private:
+  comm::Communicator& real_;
+};
+
+// Every rank's own books balance; together they do not.
+TEST(Conservation, WhatTheNetworkAddsIsFoundOnEveryRank) {
+  const layout::Layout layout = layout_of({{400, 10}});
+  comm::inproc::run(3, [&](comm::Communicator& comm) {
+    Adding network(comm);
+    const auto method = make("scalecom,check=conserve");
+    std::vector<float> gradient(400, 1.0F);
+    method->reduce(core::Buffer::of(gradient.data(), 400), layout, network);
+    gradient.assign(400, 1.0F);
+    network.added = 1e-3F;
+    try {
+      method->reduce(core::Buffer::of(gradient.data(), 400), layout, network);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const core::CheckError& error) {
+      EXPECT_NE(std::string(error.what()).find(" arrived"), std::string::npos) << error.what();
+    }
+  });
+}
+
 // At every beta the sum of what is sent has the right mean: it follows the sum of what went in.
 TEST(Conservation, WhatIsSentFollowsWhatGoesIn) {
   const layout::Layout layout = layout_of({{200, 10}});
