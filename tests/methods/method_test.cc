@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include <array>
 #include <cmath>
 #include <optional>
@@ -117,6 +119,9 @@ TEST(Method, AStepEndsWhenATensorComesAgain) {
   EXPECT_EQ(bring(first), 2);
   EXPECT_EQ(bring(both), 3) << "buckets may change between steps";
   EXPECT_EQ(bring(both), 4);
+  EXPECT_EQ(bring(first), 5);
+  world.method(0).restore(9, {});
+  EXPECT_EQ(bring(second), 10) << "the step under way has ended";
 }
 
 // Whatever a program asks of its threads, and of some of them only.
@@ -214,6 +219,64 @@ TEST(Method, RanksThatDifferAllSaySo) {
     EXPECT_EQ(errors[0], errors[1]);
     EXPECT_EQ(errors[0], errors[2]);
     EXPECT_NE(errors[0].find(one.named), std::string::npos) << errors[0];
+  }
+}
+
+// They agreed before, and one of them has been told something else since.
+TEST(Method, RanksThatDifferLaterAllSaySo) {
+  const layout::Layout layout = layout_of({{1000, 10}, {7, 1}});
+  struct Case {
+    std::function<void(Method&, bool odd)> change;
+    std::string named;
+  };
+  for (const Case& one :
+       {Case{[](Method&method, bool odd) { method.configure(odd ? "decay=0.5" : "decay=1"); },
+             "decay=0.5"},
+        Case{[](Method&method, bool odd) { method.restore(odd ? 5 : 1, {}); }, "step 5"}}) {
+    World world(3, "scalecom,rate=10");
+    Gradients gradients(3, std::vector<float>(1007, 1.0F));
+    world.reduce(gradients, layout);
+    for (int rank = 0; rank < 3; ++rank) one.change(world.method(rank), rank == 2);
+    std::vector<std::string> errors(3);
+    world.run([&](int rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      try {
+        world.reduce_at(rank, core::Buffer::of(gradients[at].data(), 1007), layout);
+      } catch (const core::UsageError& error) {
+        errors[at] = error.what();
+      }
+    });
+    EXPECT_NE(errors[0].find(one.named), std::string::npos) << errors[0];
+    EXPECT_EQ(errors[0], errors[1]);
+    EXPECT_EQ(errors[0], errors[2]);
+    for (int rank = 0; rank < 3; ++rank) one.change(world.method(rank), false);
+    world.reduce(gradients, layout);
+  }
+}
+
+// What is kept between buckets for all of them has room for the largest so far.
+TEST(Method, ALargerBucketMayFollow) {
+  const auto bits_of = [](World& world, const std::string& name, std::int64_t elements) {
+    const layout::Layout layout({{name, 0, elements, 10}});
+    std::vector<std::vector<std::uint16_t>> bits(2);
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      for (std::int64_t i = 0; i < elements; ++i) {
+        const auto value = static_cast<float>((i * 7919 + static_cast<std::int64_t>(rank)) % 101);
+        bits[rank].push_back(core::to_bfloat16_bits(value));
+      }
+    }
+    world.run([&](int rank) {
+      auto& mine = bits[static_cast<std::size_t>(rank)];
+      world.reduce_at(rank, {mine.data(), elements, core::DType::kBFloat16}, layout);
+    });
+    EXPECT_EQ(bits[0], bits[1]);
+    return bits[0];
+  };
+  for (const std::string spec : {"dense", "half,values=bf16", "scalecom,values=bf16"}) {
+    World grown(2, spec);
+    World fresh(2, spec);
+    bits_of(grown, "x", 30);
+    EXPECT_EQ(bits_of(grown, "y", 300'000), bits_of(fresh, "y", 300'000)) << spec;
   }
 }
 
