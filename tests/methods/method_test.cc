@@ -86,6 +86,7 @@ TEST(Registry, RefusalsSayWhatIsAllowed) {
                                 "scalecom,select=chunk:-4",
                                 "scalecom,select=chunk:",
                                 "scalecom,select=chunk:9x",
+                                "scalecom,select=chunk:2147483649",
                                 "scalecom,leaders=sharded,select=random",
                                 "scalecom,values=fp64",
                                 "scalecom,warmup=-1",

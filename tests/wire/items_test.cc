@@ -32,17 +32,21 @@ TEST(Items, NothingTakesNoBytes) {
 }
 
 TEST(Items, OffsetsThatNobodyPackedAreRefused) {
-  const std::vector<wire::Run> runs{{5, 2}};
-  const std::vector<float> values{1, 2};
+  // In either of two tensors.
+  const std::vector<wire::Run> runs{{5, 2}, {5, 2}};
+  const std::vector<float> values{1, 2, 3, 4};
   std::vector<std::byte> message(static_cast<std::size_t>(items_bytes(runs)));
-  std::vector<std::uint32_t> positions(2);
-  std::vector<float> back(2);
+  std::vector<std::uint32_t> positions(4);
+  std::vector<float> back(4);
   for (const auto& [first, second, sound] :
        {std::tuple(1U, 4U, true), std::tuple(4U, 1U, false), std::tuple(3U, 3U, false),
         std::tuple(2U, 5U, false), std::tuple(7U, 1U, false)}) {
-    const std::vector<std::uint32_t> sent{first, second};
-    pack_items(runs, sent.data(), values.data(), message);
-    EXPECT_EQ(unpack_items(runs, message, positions.data(), back.data()), sound) << first;
+    for (const std::vector<std::uint32_t>& sent :
+         {std::vector<std::uint32_t>{first, second, 1, 4},
+          std::vector<std::uint32_t>{1, 4, first, second}}) {
+      pack_items(runs, sent.data(), values.data(), message);
+      EXPECT_EQ(unpack_items(runs, message, positions.data(), back.data()), sound) << first;
+    }
   }
 }
 

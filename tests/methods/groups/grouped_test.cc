@@ -582,6 +582,22 @@ TEST(Grouped, OtherRatesLeavePartsWhereTheyAre) {
   }
 }
 
+// Whole tensors are restored, and a rank that is new has never seen the first rate.
+TEST(Grouped, ARestoreCutsPartsAnew) {
+  const auto at_rate = [](double rate) {
+    return layout::Layout({{"w", 0, 1000, rate, {10, 100}}});
+  };
+  World world(2, "scalecom,rate=100,groups=2");
+  Gradients gradients(2, std::vector<float>(1000, 1.0F));
+  world.reduce(gradients, at_rate(100));
+  const auto fresh = make("scalecom,rate=7,groups=2")->cost(at_rate(7), 2, 0, 0);
+  Method& method = world.method(0);
+  method.configure("rate=7");
+  EXPECT_NE(method.cost(at_rate(7), 2, 0, 0), fresh) << "parts of memories stay where they are";
+  method.restore(0, {});
+  EXPECT_EQ(method.cost(at_rate(7), 2, 0, 0), fresh);
+}
+
 // A member without a share of some steps counts them all the same.
 TEST(Grouped, AWarmUpEndsForAllMembersAtOnce) {
   World world(4, "scalecom,beta=1,groups=2,warmup=4");
