@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "scalecom/core/error.h"
@@ -188,6 +189,35 @@ TEST(Undo, BringsBackAMemoryThatWentOutDense) {
     world.run([&](int rank) { world.method(rank).undo(); });
     EXPECT_EQ(memories_of(world)[0], before[0]);
     EXPECT_EQ(world.method(1).memories().size(), 2U);
+  }
+}
+
+// What an earlier step sent stays sent, and so does what was sent in other units or before a
+// restore.
+TEST(Undo, BringsBackOnlyWhatTheLastStepSent) {
+  const layout::Layout compressed = layout_of({{200, 10}, {50, 5}});
+  const layout::Layout dense = layout_of({{200, 1}, {50, 5}});
+  const std::vector<std::function<void(World&)>> changes{
+      [&](World& world) {
+        Gradients gradients(2, std::vector<float>(250, 1.0F));
+        world.reduce(gradients, dense);
+      },
+      [](World& world) { world.run([&](int rank) { world.method(rank).rescale(2); }); },
+      [](World& world) { world.run([&](int rank) { world.method(rank).restore(2, {}); }); }};
+  for (const std::string spec :
+       {"scalecom,beta=0.5", "scalecom,beta=0.5,check=conserve", "weighted,a=1,b=1"}) {
+    for (std::size_t change = 0; change < changes.size(); ++change) {
+      World world(2, spec);
+      std::mt19937 random(70);
+      Gradients gradients = testing::normal(2, 250, random);
+      world.reduce(gradients, compressed);
+      world.reduce(gradients, dense);
+      changes[change](world);
+      world.run([&](int rank) { world.method(rank).undo(); });
+      for (const NamedMemory& memory : world.method(0).memories()) {
+        EXPECT_NE(memory.name, "a") << spec << ", change " << change;
+      }
+    }
   }
 }
 
