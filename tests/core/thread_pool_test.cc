@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -57,6 +58,23 @@ TEST_P(Pools, AFailureIsThrownWhenAllAreDone) {
                std::logic_error);
   parallel_for(100, [&](std::int64_t) { ++runs; });
   EXPECT_EQ(runs, 200);
+}
+
+// Where nobody wakes them, one thread does all of it, and nothing but the time tells.
+TEST_P(Pools, ThreadsThatSleepAreWoken) {
+  using Clock = std::chrono::steady_clock;
+  for (int round = 0; round < 3; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const auto until = Clock::now() + std::chrono::seconds(5);
+    std::atomic<int> met = 0;
+    std::atomic<bool> late = false;
+    parallel_for(GetParam(), [&](std::int64_t) {
+      for (++met; met < GetParam() && !late; std::this_thread::yield()) {
+        if (Clock::now() > until) late = true;
+      }
+    });
+    ASSERT_FALSE(late) << met << " of them came";
+  }
 }
 
 TEST_P(Pools, CallsMayBeNested) {
