@@ -137,6 +137,33 @@ TEST(ScaleCom, TheLeaderTurns) {
   }
 }
 
+// As where ranks have left, or others have come: the chunks are divided among more or fewer.
+TEST(ScaleCom, OtherRanksMayShareTheLead) {
+  const layout::Layout layout = layout_of({{5003, 10}, {20, 1}});
+  std::mt19937 random(12);
+  for (const bool grows : {false, true}) {
+    World world(4, "scalecom,leaders=sharded");
+    World fresh(4, "scalecom,leaders=sharded");
+    Gradients nothing(4, std::vector<float>(5023, 0.0F));
+    Gradients gradients = testing::normal(4, 5023, random);
+    Gradients expected = gradients;
+    const auto reduce = [&](World& all, int rank, std::vector<float>& mine, bool halves) {
+      const auto group = all.end(rank).split(halves ? rank / 2 : 0, rank);
+      all.method(rank).reduce(core::Buffer::of(mine.data(), 5023), layout, *group);
+    };
+    world.run([&](int rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      reduce(world, rank, nothing[at], grows);
+      reduce(world, rank, gradients[at], !grows);
+      fresh.method(rank).restore(1, {});
+      reduce(fresh, rank, expected[at], !grows);
+    });
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      EXPECT_TRUE(testing::same_bits(gradients[rank], expected[rank])) << rank;
+    }
+  }
+}
+
 TEST(ScaleCom, RandomSetsAreSharedEvenAndNew) {
   const layout::Layout layout = layout_of({{10000, 10}});
   World world(2, "scalecom,select=random,beta=1");
