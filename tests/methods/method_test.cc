@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 #include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
+#include "scalecom/core/hash.h"
 #include "tests/core/odd_arithmetic.h"
 #include "tests/device.h"
 #include "tests/methods/ranks.h"
@@ -385,6 +385,24 @@ TEST(Method, AStatementOfAPeerNeedNotEnd) {
   });
 }
 
+// Rank 1 is gone when rank 0 has made its memory.
+TEST(Method, APeerLostBeforeTheFirstStepLeavesNoMemory) {
+  World world(2, "scalecom,rate=10");
+  const layout::Layout layout = layout_of({{100, 10}});
+  world.run([&](int rank) {
+    if (rank == 1) {
+      comm::gather<std::array<std::uint64_t, 3>>(
+          world.end(rank), {core::hash(world.method(rank).spec()), layout.fingerprint(), 0});
+      return;
+    }
+    world.end(rank).set_deadline(std::chrono::milliseconds(300));
+    std::vector<float> gradient(100, 1.0F);
+    EXPECT_THROW(world.reduce_at(rank, core::Buffer::of(gradient.data(), 100), layout),
+                 core::PeerError);
+  });
+  EXPECT_TRUE(world.method(0).memories().empty());
+}
+
 TEST(Method, RestoreRefusesWhatIsNotItsOwn) {
   const auto dense = make("dense");
   Memories memories;
@@ -397,12 +415,14 @@ TEST(Method, RestoreRefusesWhatIsNotItsOwn) {
   dense->restore(kMostSteps, {});
   EXPECT_EQ(dense->steps(), kMostSteps);
 
-  World world(1, "scalecom,rate=10");
-  Memories wrong;
-  wrong.emplace("a", core::AlignedArray<float>(4));
-  world.method(0).restore(3, std::move(wrong));
-  Gradients gradients(1, std::vector<float>(100, 1.0F));
-  EXPECT_THROW(world.reduce(gradients, layout_of({{100, 10}})), core::UsageError);
+  for (const std::int64_t length : {4, 104}) {
+    World world(1, "scalecom,rate=10");
+    Memories wrong;
+    wrong.emplace("a", core::AlignedArray<float>(length));
+    world.method(0).restore(3, std::move(wrong));
+    Gradients gradients(1, std::vector<float>(100, 1.0F));
+    EXPECT_THROW(world.reduce(gradients, layout_of({{100, 10}})), core::UsageError);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "scalecom/comm/together.h"
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "tests/methods/ranks.h"
@@ -391,6 +392,24 @@ std::string refusal(const std::function<void()>& body) {
     return error.what();
   }
   return "";
+}
+
+// Rank 2 says that it is elsewhere.
+TEST(Groups, HostsOfDifferentNumbersOfRanksAreRefused) {
+  World world(3, "scalecom,groups=node");
+  std::vector<std::string> errors(3);
+  world.run([&](int rank) {
+    if (rank == 2) {
+      comm::gather(world.end(rank), std::uint64_t{12345});
+      return;
+    }
+    errors[static_cast<std::size_t>(rank)] =
+        refusal([&] { world.method(rank).replica(world.end(rank)); });
+  });
+  for (const int rank : {0, 1}) {
+    EXPECT_NE(errors[static_cast<std::size_t>(rank)].find("there are 2, 1;"), std::string::npos)
+        << errors[static_cast<std::size_t>(rank)];
+  }
 }
 
 TEST(Groups, WhatCannotBeIsRefusedAtEveryRank) {
