@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -87,6 +88,31 @@ TEST(LossScale, TakesBackEveryBucketOfAStep) {
 }
 
 // Memories that are brought back are in the units of the gradients that follow.
+TEST(LossScale, TakesBackNothingOfAnEarlierStep) {
+  const layout::Layout x({{"x", 0, 100, 10}});
+  const layout::Layout y({{"y", 0, 100, 10}});
+  World world(1, "scalecom");
+  World by_hand(1, "scalecom");
+  world.follow_scale(64);
+  for (World* each : {&world, &by_hand}) {
+    Gradients gradients(1, std::vector<float>(100, 1.0F));
+    each->reduce(gradients, x);
+    each->reduce(gradients, y);
+    gradients.assign(1, std::vector<float>(100, 2.0F));
+    each->reduce(gradients, x);  // a step without y
+  }
+  world.follow_scale(32);
+  by_hand.method(0).undo();
+  by_hand.method(0).rescale(0.5F);
+  const auto ours = world.method(0).memories();
+  const auto theirs = by_hand.method(0).memories();
+  ASSERT_EQ(ours.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(std::equal(ours[i].values.begin(), ours[i].values.end(), theirs[i].values.begin()))
+        << ours[i].name;
+  }
+}
+
 TEST(LossScale, BeginsAnewAfterARestore) {
   const layout::Layout layout = layout_of({{200, 10}});
   World world(2, "scalecom");

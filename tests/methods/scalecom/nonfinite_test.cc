@@ -192,6 +192,20 @@ TEST(Undo, BringsBackAMemoryThatWentOutDense) {
   }
 }
 
+// Its place among the dense slices is not its place in the bucket.
+TEST(Undo, AMemoryGoesOutWhereItsSliceIs) {
+  World world(2, "scalecom,beta=0.5");
+  std::mt19937 random(35);
+  Gradients gradients = testing::normal(2, 250, random);
+  world.reduce(gradients, layout_of({{200, 10}, {50, 5}}));
+  const auto before = memories_of(world);
+  gradients.assign(2, std::vector<float>(250, 0.0F));
+  world.reduce(gradients, layout_of({{200, 10}, {50, 1}}));
+  for (std::size_t i = 0; i < 50; ++i) {
+    EXPECT_FLOAT_EQ(gradients[0][200 + i], before[1][i] + before[3][i]) << "m / beta, averaged";
+  }
+}
+
 // What an earlier step sent stays sent, and so does what was sent in other units or before a
 // restore.
 TEST(Undo, BringsBackOnlyWhatTheLastStepSent) {
