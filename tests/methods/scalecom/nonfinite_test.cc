@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
 
 #include "scalecom/core/error.h"
 #include "scalecom/methods/scalecom/scalecom.h"
+#include "tests/device.h"
 #include "tests/methods/ranks.h"
 
 // NaN and Inf never enter a memory, and every rank hears of them; a step can be taken back.
@@ -257,6 +259,21 @@ TEST(Undo, BringsNothingBackAfterOtherOptions) {
       EXPECT_EQ(memories_of(world), before) << spec;
     }
   }
+}
+
+// Nothing was sent of it, and what the step before sent is not to come back in its place.
+TEST(Undo, OfAStepThatALostPeerEndedChangesNothing) {
+  if (::scalecom::testing::device().is_cuda()) GTEST_SKIP() << "the host's buckets";
+  const layout::Layout layout = layout_of({{100, 10}});
+  World world(2, "scalecom");
+  Gradients gradients(2, std::vector<float>(100, 1.0F));
+  world.reduce(gradients, layout);
+  world.end(0).set_deadline(std::chrono::milliseconds(200));
+  std::vector<float> mine(100, 2.0F);
+  EXPECT_THROW(world.reduce_at(0, core::Buffer::of(mine.data(), 100), layout), core::PeerError);
+  const auto before = memories_of(world);
+  world.method(0).undo();
+  EXPECT_EQ(memories_of(world), before);
 }
 
 TEST(Undo, OfABucketThatWasRefusedChangesNothing) {
