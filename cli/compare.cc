@@ -17,8 +17,8 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
-#include "train/json.h"
-#include "train/run_folder.h"
+#include "train/runs/json.h"
+#include "train/runs/run_folder.h"
 #include "train/tasks/tasks.h"
 
 namespace cli {
@@ -97,7 +97,7 @@ std::vector<int> parse_learners(const std::string& list) {
 }
 
 void complete(Options& options) {
-  const train::Request& request = options.plan.request;
+  const train::runs::Request& request = options.plan.request;
   const auto missing = [](const char* option, const std::string& allowed) {
     throw core::UsageError(core::concat("[compare] ", option, " is missing; give ", allowed));
   };
@@ -136,7 +136,7 @@ int run(Options& options) {
                ending.complete, ending.parts, options.plan.out.string());
     return kInterrupted;
   }
-  const ordered_json report = train::read_json(options.plan.out / "compare.json");
+  const ordered_json report = train::runs::read_json(options.plan.out / "compare.json");
   options.json.write(report);
   if (!options.json.takes_stdout()) print_tables(report);
   return 0;
@@ -144,7 +144,7 @@ int run(Options& options) {
 
 void add_options(CLI::App& command, Options& options) {
   comparison::Plan& plan = options.plan;
-  train::Request& request = plan.request;
+  train::runs::Request& request = plan.request;
   const auto add = [&](const char* name, auto& target, const std::string& help, const char* type) {
     command.add_option(name, target, help)->type_name(type);
   };

@@ -21,7 +21,7 @@ int local_rank() {
 
 }  // namespace
 
-DeviceRanks::DeviceRanks(train::Processes& processes, const std::string& device,
+DeviceRanks::DeviceRanks(train::loop::Processes& processes, const std::string& device,
                          std::chrono::milliseconds deadline)
     : ranks_(&processes.between()) {
   const core::Device own =

@@ -6,7 +6,7 @@
 
 #include "scalecom/comm/communicator.h"
 #include "scalecom/core/stream.h"
-#include "train/processes.h"
+#include "train/loop/processes.h"
 
 namespace cli {
 
@@ -15,7 +15,7 @@ namespace cli {
 class DeviceRanks {
  public:
   /// Every process makes one. UsageError where there is no such device.
-  DeviceRanks(train::Processes& processes, const std::string& device,
+  DeviceRanks(train::loop::Processes& processes, const std::string& device,
               std::chrono::milliseconds deadline);
 
   scalecom::comm::Communicator& ranks() { return *ranks_; }

@@ -12,8 +12,8 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/safetensors.h"
-#include "train/run_folder.h"
-#include "train/similarity.h"
+#include "train/runs/run_folder.h"
+#include "train/similarity/saved.h"
 
 namespace cli {
 namespace {
@@ -37,7 +37,7 @@ struct Options {
   JsonOutput json;
 };
 
-ordered_json to_json(const train::Similarity& memory) {
+ordered_json to_json(const train::similarity::Similarity& memory) {
   ordered_json tensors = ordered_json::array();
   for (const auto& tensor : memory.tensors) {
     tensors.push_back(
@@ -83,18 +83,18 @@ void print_memory(const ordered_json& memory) {
 }
 
 ordered_json inspect_run(const fs::path& path) {
-  const auto run = train::RunFolder::open(path);
+  const auto run = train::runs::RunFolder::open(path);
   const auto metrics = run.metrics();
   const auto last = run.last_checkpoint();
   ordered_json checkpoints = ordered_json::array();
   for (const auto& checkpoint : run.checkpoints()) checkpoints.push_back(checkpoint.step);
   return {{"kind", "run"},
           {"path", path.string()},
-          {"config", train::to_json(run.config())},
+          {"config", train::runs::to_json(run.config())},
           {"complete", run.is_complete()},
           {"metrics", metrics.empty() ? ordered_json() : metrics.back()},
           {"checkpoints", checkpoints},
-          {"memory", last ? to_json(train::measure_similarity(last->path / "memories")) : nullptr},
+          {"memory", last ? to_json(train::similarity::measure(last->path / "memories")) : nullptr},
           {"result", run.is_complete() ? run.result() : ordered_json()}};
 }
 
@@ -156,7 +156,7 @@ void print_tensors(const ordered_json& file) {
 }
 
 ordered_json inspect_memory(const fs::path& path) {
-  ordered_json object = to_json(train::measure_similarity(path));
+  ordered_json object = to_json(train::similarity::measure(path));
   object["kind"] = "memory";
   object["path"] = path.string();
   return object;

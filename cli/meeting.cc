@@ -5,7 +5,7 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/torch/torchrun.h"
-#include "train/watchdog.h"
+#include "train/loop/watchdog.h"
 
 namespace cli {
 namespace {
@@ -41,13 +41,13 @@ std::chrono::milliseconds deadline_of(double seconds) {
   return std::chrono::duration_cast<milliseconds>(std::chrono::duration<double>(seconds));
 }
 
-std::unique_ptr<train::Processes> meet(const std::string& command,
-                                       std::chrono::milliseconds deadline) {
+std::unique_ptr<train::loop::Processes> meet(const std::string& command,
+                                             std::chrono::milliseconds deadline) {
   // Whoever has a deadline of its own says more; all is said within two seconds of it.
   constexpr auto kGrace = std::chrono::seconds(1);
-  const train::Watchdog watchdog(deadline + kGrace,
-                                 core::concat(command, ": ", too_late(deadline)));
-  return std::make_unique<train::Processes>(deadline);
+  const train::loop::Watchdog watchdog(deadline + kGrace,
+                                       core::concat(command, ": ", too_late(deadline)));
+  return std::make_unique<train::loop::Processes>(deadline);
 }
 
 }  // namespace cli

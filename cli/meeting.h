@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "train/processes.h"
+#include "train/loop/processes.h"
 
 namespace cli {
 
@@ -17,7 +17,7 @@ std::chrono::milliseconds deadline_of(double seconds);
 /// The processes of mpirun or torchrun, all of which have to arrive before the deadline: MPI's own
 /// beginning would wait for ever. Past it the program says so, as `command` ("scalecom train"), and
 /// ends with status 1, or this throws core::PeerError, where the engine knows more.
-std::unique_ptr<train::Processes> meet(const std::string& command,
-                                       std::chrono::milliseconds deadline);
+std::unique_ptr<train::loop::Processes> meet(const std::string& command,
+                                             std::chrono::milliseconds deadline);
 
 }  // namespace cli

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "train/trainer.h"
+#include "train/loop/trainer.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's
 class App;
@@ -12,7 +12,7 @@ namespace cli {
 
 /// How a run is made, whatever it computes: --checkpoint-every, --threads and --device, which stays
 /// a name until complete().
-struct Place : train::Place {
+struct Place : train::loop::Place {
   std::string device_name = "cpu";
 
   void add_to(CLI::App& command);

@@ -105,7 +105,7 @@ double latency_of(const std::string& text, const char* option) {
 }
 
 // Over MPI's processes or torchrun's and, on GPUs, over NCCL between them.
-Measured measure(const Options& options, train::Processes& processes) {
+Measured measure(const Options& options, train::loop::Processes& processes) {
   DeviceRanks world(processes, options.device.value_or("cpu"), deadline_of(options));
   Progress progress;
   Measured measured;

@@ -6,7 +6,7 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "train/json.h"
+#include "train/runs/json.h"
 
 namespace cli {
 namespace {
@@ -28,7 +28,7 @@ ordered_json read(const std::string& path) {
   if (!file) refuse(path, "cannot be read");
   std::ostringstream text;
   text << file.rdbuf();
-  if (auto json = train::parse_json(text.str())) return *std::move(json);
+  if (auto json = train::runs::parse_json(text.str())) return *std::move(json);
   refuse(path, "is no JSON");
 }
 

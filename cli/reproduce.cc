@@ -21,12 +21,12 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/text_file.h"
-#include "train/json.h"
+#include "train/loop/trainer.h"
 #include "train/recipes/recipe.h"
 #include "train/recipes/table.h"
-#include "train/run_folder.h"
+#include "train/runs/json.h"
+#include "train/runs/run_folder.h"
 #include "train/tasks/tasks.h"
-#include "train/trainer.h"
 
 namespace cli {
 namespace {
@@ -82,7 +82,7 @@ struct Run {
 };
 
 /// Shows how far a run is.
-class Watcher final : public train::Observer {
+class Watcher final : public train::loop::Observer {
  public:
   explicit Watcher(std::string what) : what_(std::move(what)) {}
 
@@ -149,8 +149,8 @@ std::vector<Run> runs_of(const recipes::Recipe& recipe, const Options& options) 
 
 /// What decides a run of a recipe, but for how long it is, which follows from the data, and what is
 /// each run's own.
-ordered_json settings_of(const train::Config& config) {
-  ordered_json settings = train::to_json(config);
+ordered_json settings_of(const train::runs::Config& config) {
+  ordered_json settings = train::runs::to_json(config);
   for (const char* const key : {"steps", "seed", "data", "recipe", "similarity_every"}) {
     settings.erase(key);
   }
@@ -160,14 +160,14 @@ ordered_json settings_of(const train::Config& config) {
 /// A run that was made by another version of the recipe, or of a file that was changed since, is no
 /// run of this one.
 void check_origin(const Run& run) {
-  const train::Config made = train::RunFolder::open(run.folder).config();
+  const train::runs::Config made = train::runs::RunFolder::open(run.folder).config();
   const std::string& wanted = run.recipe.request.recipe;
   if (made.recipe != wanted) {
     throw core::UsageError(core::concat("[reproduce] ", run.folder.string(), " was made by '",
                                         made.recipe, "' and not by '", wanted,
                                         "': move it away, or choose another --out"));
   }
-  const ordered_json now = settings_of(train::resolve(run.recipe.request));
+  const ordered_json now = settings_of(train::runs::resolve(run.recipe.request));
   const ordered_json then = settings_of(made);
   for (const auto& [key, value] : then.items()) {
     if (now.contains(key) && now.at(key) == value) continue;
@@ -178,23 +178,23 @@ void check_origin(const Run& run) {
 }
 
 /// Until it is complete, or interrupted.
-void carry_out(const Run& run, const train::RunLock& lock, const Options& options,
-               train::Processes& processes, const std::atomic<bool>& stop) {
-  train::Request request = run.recipe.request;
+void carry_out(const Run& run, const train::runs::RunLock& lock, const Options& options,
+               train::loop::Processes& processes, const std::atomic<bool>& stop) {
+  train::runs::Request request = run.recipe.request;
   request.seed = run.seed;
   request.similarity_every = options.similarity_every;
   request.data = options.data;
-  train::Place place = options.place;
+  train::loop::Place place = options.place;
   place.out = run.folder;
   place.lock = &lock;
   place.data = options.data;
   if (run.is_begun()) place.resume = run.folder;
   bench::trim_and_reset_peak();  // a run's peak is not that of the runs before it
   Watcher watcher(fmt::format("{} seed {}", run.recipe.name, run.seed));
-  const train::Ending ending = train::train(request, place, processes, stop, watcher);
+  const train::loop::Ending ending = train::loop::train(request, place, processes, stop, watcher);
   watcher.end();
   // Those of 64 learners are gigabytes, and a table has no use for them.
-  if (ending.is_complete()) train::RunFolder::open(run.folder).forget_checkpoints();
+  if (ending.is_complete()) train::runs::RunFolder::open(run.folder).forget_checkpoints();
 }
 
 /// The folder of the complete run that a run is compared with: its baseline's, of the same seed.
@@ -212,13 +212,13 @@ std::optional<fs::path> baseline_of(const Run& run, const std::vector<recipes::R
 /// What a complete run came to; nothing where its score is missing.
 std::optional<recipes::Outcome> outcome(const Run& run, const std::optional<fs::path>& baseline,
                                         std::string& metric) {
-  const ordered_json result = train::RunFolder::open(run.folder).result();
+  const ordered_json result = train::runs::RunFolder::open(run.folder).result();
   recipes::Outcome outcome;
   outcome.seed = run.seed;
   outcome.value = result.at("value").get<double>();
-  outcome.effective_rate = train::number(result, "effective_rate");
+  outcome.effective_rate = train::runs::number(result, "effective_rate");
   outcome.between_groups = result.contains("group");
-  outcome.inside_bytes_per_rank_step = train::number(result, "inside_bytes_per_rank_step");
+  outcome.inside_bytes_per_rank_step = train::runs::number(result, "inside_bytes_per_rank_step");
   metric = result.at("metric").get<std::string>();
   const bool apart = train::tasks::recipe(run.recipe.request.task).scored_apart;
   const std::optional<Score> scored = read_score(run.folder);
@@ -262,7 +262,7 @@ void report(const std::vector<recipes::Recipe>& rows, const Options& options, bo
   }
   const ordered_json table = recipes::table_json(outcomes);
   const std::string markdown = recipes::table_markdown(table);
-  train::write_json(options.out / "table.json", {{"rows", table}});
+  train::runs::write_json(options.out / "table.json", {{"rows", table}});
   scalecom::state::write_text(options.out / "table.md", markdown);
   options.json.write({{"rows", table}});
   if (!options.json.takes_stdout()) fmt::print("{}", markdown);
@@ -300,7 +300,7 @@ struct Tally {
 
 /// Makes a run, unless it is complete or another process does. One that fails is none of the
 /// others' business.
-void make(const Run& run, const Options& options, train::Processes& processes,
+void make(const Run& run, const Options& options, train::loop::Processes& processes,
           const std::atomic<bool>& stop, Tally& tally) {
   if (run.is_complete()) return;
   const auto fail = [&](const std::string& message, int status) {
@@ -314,7 +314,7 @@ void make(const Run& run, const Options& options, train::Processes& processes,
     cli::report(kName, fmt::format("{} seed {}: {}", run.recipe.name, run.seed, message), status);
   };
   try {
-    const std::optional<train::RunLock> lock = train::RunLock::take(run.folder);
+    const std::optional<train::runs::RunLock> lock = train::runs::RunLock::take(run.folder);
     if (!lock) {
       ++tally.elsewhere;
     } else if (!run.is_complete()) {

@@ -11,7 +11,7 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "train/json.h"
+#include "train/runs/json.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX has it in no header
 
@@ -30,7 +30,7 @@ std::optional<Score::Paired> read_paired(const ordered_json& paired) {
   if (!against.is_string() || !interval.is_array() || interval.size() != 2) return std::nullopt;
   if (!interval.at(0).is_number() || !interval.at(1).is_number()) return std::nullopt;
   return Score::Paired{against.get<std::string>(),
-                       train::number(paired, "difference"),
+                       train::runs::number(paired, "difference"),
                        {interval.at(0).get<double>(), interval.at(1).get<double>()}};
 }
 
@@ -71,8 +71,8 @@ void score(const fs::path& run, const std::optional<fs::path>& baseline,
 std::optional<Score> read_score(const fs::path& run) {
   const fs::path file = run / "score.json";
   if (!fs::exists(file)) return std::nullopt;
-  const ordered_json json = train::read_json(file);
-  const auto value = json.is_object() ? train::number(json, "value") : std::nullopt;
+  const ordered_json json = train::runs::read_json(file);
+  const auto value = json.is_object() ? train::runs::number(json, "value") : std::nullopt;
   if (!value || !json.contains("metric") || !json["metric"].is_string()) {
     throw core::UsageError(core::concat("[reproduce] ", file.string(),
                                         " is damaged: it is no score; remove it, and score the "

@@ -18,10 +18,10 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
+#include "train/loop/trainer.h"
 #include "train/recipes/recipe.h"
-#include "train/run_folder.h"
+#include "train/runs/run_folder.h"
 #include "train/tasks/tasks.h"
-#include "train/trainer.h"
 
 namespace cli {
 namespace {
@@ -46,7 +46,7 @@ Example:
 
 struct Options {
   /// As it stands on the command line; what is left out there, a recipe or the defaults decide.
-  train::Request request;
+  train::runs::Request request;
   std::optional<int> learners;
   std::optional<std::int64_t> seed;
   std::optional<std::string> momentum;
@@ -58,7 +58,7 @@ struct Options {
 };
 
 /// What a run prints for people while it goes on.
-class Printer final : public train::Observer {
+class Printer final : public train::loop::Observer {
  public:
   explicit Printer(bool prints) : prints_(prints) {}
 
@@ -119,8 +119,8 @@ void print_result(const ordered_json& result) {
 /// Puts what the recipe says where the command line says nothing.
 void take_recipe(Options& options) {
   constexpr int kLearners = 4;
-  train::Request& asked = options.request;
-  train::Request base;
+  train::runs::Request& asked = options.request;
+  train::runs::Request base;
   base.learners = kLearners;
   if (!options.recipe.empty()) {
     const train::recipes::Recipe recipe = train::recipes::find(options.recipe);
@@ -144,7 +144,7 @@ void take_recipe(Options& options) {
   asked.masked_momentum = options.momentum ? *options.momentum == "masked" : base.masked_momentum;
   asked.recipe = base.recipe;
   // What is overruled in what it computes is no run of the recipe.
-  train::Request named = base;
+  train::runs::Request named = base;
   named.seed = asked.seed;
   named.data = asked.data;
   named.similarity_every = asked.similarity_every;
@@ -176,7 +176,7 @@ void check(const Options& options) {
   }
 }
 
-int finish(const Options& options, const train::Ending& ending) {
+int finish(const Options& options, const train::loop::Ending& ending) {
   if (!ending.is_complete()) {
     const core::Device device = options.place.device;
     fmt::print(stderr,
@@ -185,14 +185,14 @@ int finish(const Options& options, const train::Ending& ending) {
                device.is_cuda() ? " --device " + core::to_string(device) : "");
     return kInterrupted;
   }
-  const auto result = train::RunFolder::open(ending.run).result();
+  const auto result = train::runs::RunFolder::open(ending.run).result();
   options.json.write(result);
   if (!options.json.takes_stdout()) print_result(result);
   return 0;
 }
 
 /// Trains and reports while the other processes are still there: who has left takes the rest along.
-int train_together(const Options& options, train::Processes& processes,
+int train_together(const Options& options, train::loop::Processes& processes,
                    const std::atomic<bool>& stop) {
   Printer printer(processes.first() && !options.json.takes_stdout());
   // But for a lost peer, failures are the same in all processes: one reports them.
@@ -201,7 +201,8 @@ int train_together(const Options& options, train::Processes& processes,
     return processes.first() ? report(kName, message, status) : status;
   };
   try {
-    const auto ending = train::train(options.request, options.place, processes, stop, printer);
+    const auto ending =
+        train::loop::train(options.request, options.place, processes, stop, printer);
     printer.end();
     if (processes.first()) return finish(options, ending);
     return ending.is_complete() ? 0 : kInterrupted;
@@ -231,7 +232,7 @@ int run(Options& options) {
 }
 
 void add_options(CLI::App& command, Options& options) {
-  train::Request& request = options.request;
+  train::runs::Request& request = options.request;
   Place& place = options.place;
   const auto add = [&](const char* name, auto& target, const std::string& help, const char* type) {
     options.of_new_runs.push_back(command.add_option(name, target, help)->type_name(type));

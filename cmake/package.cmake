@@ -23,8 +23,8 @@ set(public_headers
     kernels/elementwise
     comm/collectives comm/communicator comm/fabric comm/hybrid/hybrid comm/inproc/inproc comm/link comm/mpi/mpi
     comm/nccl/nccl comm/together comm/traffic
-    methods/loss_scale methods/method
-    state/file state/memory_file state/method_state state/safetensors
+    methods/learner methods/loss_scale methods/method
+    state/file state/memories state/method_state state/safetensors
     plan/buckets plan/calibrate plan/kernels plan/model plan/network plan/outlook plan/schedule plan/units)
 foreach(header ${public_headers})
   get_filename_component(folder ${header} DIRECTORY)

@@ -10,8 +10,8 @@
 #include "comparison/records.h"
 #include "comparison/report.h"
 #include "scalecom/core/error.h"
-#include "train/run_folder.h"
-#include "train/trainer.h"
+#include "train/loop/trainer.h"
+#include "train/runs/run_folder.h"
 
 namespace comparison {
 namespace {
@@ -20,7 +20,7 @@ namespace core = scalecom::core;
 using nlohmann::ordered_json;
 
 /// One run's steps as work of the whole comparison.
-class RunObserver final : public train::Observer {
+class RunObserver final : public train::loop::Observer {
  public:
   RunObserver(const PlannedRun& run, std::int64_t before, std::string what, Watcher& watcher)
       : run_(run), before_(before), what_(std::move(what)), watcher_(watcher) {}
@@ -40,7 +40,7 @@ class RunObserver final : public train::Observer {
 
 class Comparison {
  public:
-  Comparison(const Plan& plan, train::Processes& processes, const std::atomic<bool>& stop,
+  Comparison(const Plan& plan, train::loop::Processes& processes, const std::atomic<bool>& stop,
              Watcher& watcher)
       : plan_(plan), processes_(processes), stop_(stop), watcher_(watcher), records_(plan) {
     const auto probe = make_probe();
@@ -65,7 +65,7 @@ class Comparison {
 
  private:
   std::unique_ptr<Probe> make_probe() const {
-    train::Request request = plan_.request;
+    train::runs::Request request = plan_.request;
     request.method = plan_.entrants.front().spec;
     request.learners = plan_.learners.front();
     return std::make_unique<Probe>(resolve(request));
@@ -120,12 +120,12 @@ class Comparison {
   }
 
   void train_one(const PlannedRun& run, const std::string& what) {
-    train::Request request = plan_.request;
+    train::runs::Request request = plan_.request;
     request.method = run.config.method;
     request.learners = run.config.learners;
     request.epochs.reset();
     request.steps = run.config.steps;
-    train::Place place;
+    train::loop::Place place;
     if (records_.is_begun(run)) {
       place.resume = run.folder;
     } else {
@@ -134,14 +134,14 @@ class Comparison {
     bench::trim_and_reset_peak();  // a run's peak is not that of the runs before it
     RunObserver observer(run, done_, what, watcher_);
     try {
-      train::train(request, place, processes_, stop_, observer);
+      train::loop::train(request, place, processes_, stop_, observer);
     } catch (const core::CheckError& error) {
       records_.write_failure(run, error.what());
     }
   }
 
   const Plan& plan_;
-  train::Processes& processes_;
+  train::loop::Processes& processes_;
   const std::atomic<bool>& stop_;
   Watcher& watcher_;
   Records records_;
@@ -152,7 +152,7 @@ class Comparison {
 
 }  // namespace
 
-Ending carry_out(const Plan& plan, train::Processes& processes, const std::atomic<bool>& stop,
+Ending carry_out(const Plan& plan, train::loop::Processes& processes, const std::atomic<bool>& stop,
                  Watcher& watcher) {
   check(plan);
   if (processes.size() > 1) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comparison/plan.h"
-#include "train/processes.h"
+#include "train/loop/processes.h"
 
 namespace comparison {
 
@@ -32,7 +32,7 @@ struct Ending {
 /// is, what was begun is gone on with. Setting `stop` ends it soon, with a checkpoint. A run that
 /// diverges is one of the results; all other failures end the comparison, and it can be gone on
 /// with.
-Ending carry_out(const Plan& plan, train::Processes& processes, const std::atomic<bool>& stop,
+Ending carry_out(const Plan& plan, train::loop::Processes& processes, const std::atomic<bool>& stop,
                  Watcher& watcher);
 
 }  // namespace comparison

@@ -59,7 +59,7 @@ class Rank {
     bench::trim_and_reset_peak();
     const std::int64_t before = bench::resident_bytes();
     method_ = methods::make(spec_);
-    method_->restore(train::warmup_of(method_->spec()), {});
+    method_->restore(train::runs::warmup_of(method_->spec()), {});
     for (int step = 0; step < kWarmUps; ++step) {
       refill();
       reduce();

@@ -31,7 +31,7 @@ std::string file_name(const std::string& label) {
 
 PlannedRun make_run(const Plan& plan, const Entrant& entrant, int learners, bool large,
                     std::int64_t samples) {
-  train::Request request = plan.request;
+  train::runs::Request request = plan.request;
   request.learners = learners;
   request.method = entrant.spec;
   if (!request.steps && !request.epochs) request.epochs = usual_epochs(request.task);
@@ -91,7 +91,7 @@ std::filesystem::path measured_file(const Plan& plan, const Entrant& entrant) {
 }
 
 nlohmann::ordered_json settings_of(const Plan& plan) {
-  const train::Request& request = plan.request;
+  const train::runs::Request& request = plan.request;
   const auto or_null = [](const auto& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
   };

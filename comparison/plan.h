@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "comparison/entrants.h"
-#include "train/config.h"
+#include "train/runs/config.h"
 
 namespace comparison {
 
 /// What is compared, and where it is kept.
 struct Plan {
   /// The task, the seed and how long: for every run. Its method and learners are not looked at.
-  train::Request request;
+  train::runs::Request request;
   std::vector<Entrant> entrants;
   std::vector<int> learners;
   /// A large batch is one of this many times as many learners as the most above, as in the paper;
@@ -37,7 +37,7 @@ void check(const Plan& plan);
 struct PlannedRun {
   Entrant entrant;
   bool large_batch = false;
-  train::Config config;
+  train::runs::Config config;
   std::filesystem::path folder;
 
   /// Samples that it sees: what its time is nearly proportional to.

@@ -6,7 +6,7 @@
 
 namespace comparison {
 
-Probe::Probe(const train::Config& config)
+Probe::Probe(const train::runs::Config& config)
     : config_(config),
       replica_(train::tasks::make(config.task, config.task_options()), config,
                scalecom::core::pool_threads()) {
@@ -18,7 +18,7 @@ void Probe::gradient(int ranks, int rank, std::int64_t step, std::span<float> gr
   std::vector<std::int64_t> samples(static_cast<std::size_t>(config_.batch));
   order.batch(rank, step, samples);
   float loss = 0;
-  train::Shard shard{rank, step, samples, gradient, &loss};
+  train::tasks::Shard shard{rank, step, samples, gradient, &loss};
   replica_.gradients({&shard, 1});
 }
 

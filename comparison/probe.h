@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "train/config.h"
-#include "train/replica.h"
+#include "train/loop/replica.h"
+#include "train/runs/config.h"
 
 namespace comparison {
 
@@ -14,7 +14,7 @@ namespace comparison {
 class Probe {
  public:
   /// core::UsageError as train::tasks::make().
-  explicit Probe(const train::Config& config);
+  explicit Probe(const train::runs::Config& config);
 
   std::span<const scalecom::layout::Tensor> tensors() const { return replica_.task().tensors(); }
   std::int64_t elements() const { return elements_; }
@@ -25,8 +25,8 @@ class Probe {
   void gradient(int ranks, int rank, std::int64_t step, std::span<float> gradient);
 
  private:
-  train::Config config_;
-  train::Replica replica_;
+  train::runs::Config config_;
+  train::loop::Replica replica_;
   std::int64_t elements_ = 0;
 };
 

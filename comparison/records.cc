@@ -3,8 +3,8 @@
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
 #include "scalecom/state/text_file.h"
-#include "train/json.h"
-#include "train/run_folder.h"
+#include "train/runs/json.h"
+#include "train/runs/run_folder.h"
 
 namespace comparison {
 namespace {
@@ -34,7 +34,7 @@ Records::Records(const Plan& plan) : plan_(plan) {
   const std::string out = plan_.out.string();
   std::error_code error;
   if (fs::is_regular_file(file, error)) {
-    const ordered_json present = train::read_json(file);
+    const ordered_json present = train::runs::read_json(file);
     if (present == wanted) return;
     throw core::UsageError(core::concat("[compare] ", out, " holds runs of other settings (",
                                         difference(present, wanted), "); choose another --out"));
@@ -50,7 +50,7 @@ Records::Records(const Plan& plan) : plan_(plan) {
   try {
     fs::create_directories(plan_.out / "runs");
     fs::create_directories(plan_.out / "measured");
-    train::write_json(file, wanted);
+    train::runs::write_json(file, wanted);
   } catch (const fs::filesystem_error& failure) {
     throw core::UsageError(core::concat("[compare] ", out, " cannot be written: ",
                                         failure.code().message(), "; choose another --out"));
@@ -62,7 +62,7 @@ Records::Records(const Plan& plan) : plan_(plan) {
 std::optional<ordered_json> Records::measured(const Entrant& entrant) const {
   const fs::path file = measured_file(plan_, entrant);
   if (!fs::exists(file)) return std::nullopt;
-  ordered_json figures = train::read_json(file);
+  ordered_json figures = train::runs::read_json(file);
   if (!figures.is_object() || figures.value("spec", ordered_json()) != entrant.spec) {
     throw core::UsageError(core::concat("[compare] ", file.string(), " is not of '", entrant.spec,
                                         "'; remove it, or choose another --out"));
@@ -71,13 +71,13 @@ std::optional<ordered_json> Records::measured(const Entrant& entrant) const {
 }
 
 void Records::write_measured(const Entrant& entrant, const ordered_json& figures) {
-  train::write_json(measured_file(plan_, entrant), figures);
+  train::runs::write_json(measured_file(plan_, entrant), figures);
 }
 
 std::optional<ordered_json> Records::result(const PlannedRun& run) const {
-  if (fs::exists(failure_file(run))) return train::read_json(failure_file(run));
+  if (fs::exists(failure_file(run))) return train::runs::read_json(failure_file(run));
   if (!is_begun(run)) return std::nullopt;
-  const auto folder = train::RunFolder::open(run.folder);
+  const auto folder = train::runs::RunFolder::open(run.folder);
   if (to_json(folder.config()) != to_json(run.config)) {
     throw core::UsageError(core::concat("[compare] ", run.folder.string(), " holds another run (",
                                         difference(to_json(folder.config()), to_json(run.config)),
@@ -88,7 +88,7 @@ std::optional<ordered_json> Records::result(const PlannedRun& run) const {
 }
 
 void Records::write_failure(const PlannedRun& run, const std::string& why) {
-  train::write_json(failure_file(run), {{"failure", why}});
+  train::runs::write_json(failure_file(run), {{"failure", why}});
 }
 
 bool Records::is_begun(const PlannedRun& run) const {
@@ -98,12 +98,12 @@ bool Records::is_begun(const PlannedRun& run) const {
 std::int64_t Records::steps_done(const PlannedRun& run) const {
   if (result(run)) return run.config.steps;
   if (!is_begun(run)) return 0;
-  const auto last = train::RunFolder::open(run.folder).last_checkpoint();
+  const auto last = train::runs::RunFolder::open(run.folder).last_checkpoint();
   return last ? last->step : 0;
 }
 
 void Records::write_report(const ordered_json& report, const std::string& table) {
-  train::write_json(plan_.out / "compare.json", report);
+  train::runs::write_json(plan_.out / "compare.json", report);
   scalecom::state::write_text(plan_.out / "table.md", table);
 }
 

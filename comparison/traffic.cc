@@ -6,7 +6,7 @@
 #include "scalecom/core/aligned_array.h"
 #include "scalecom/layout/rates.h"
 #include "scalecom/methods/method.h"
-#include "train/tally.h"
+#include "train/runs/tally.h"
 
 namespace comparison {
 namespace {
@@ -15,12 +15,12 @@ namespace comm = scalecom::comm;
 namespace core = scalecom::core;
 namespace methods = scalecom::methods;
 
-train::Tally tally_of(Probe& probe, const std::string& spec, comm::Communicator& world) {
+train::runs::Tally tally_of(Probe& probe, const std::string& spec, comm::Communicator& world) {
   const auto method = methods::make(spec);
-  method->restore(train::warmup_of(method->spec()), {});
+  method->restore(train::runs::warmup_of(method->spec()), {});
   const auto layout = scalecom::layout::make_layout(probe.tensors(), method->rate_policy());
   core::AlignedArray<float> gradient(probe.elements());
-  train::Tally tally;
+  train::runs::Tally tally;
   for (int step = 0; step <= kTrafficSteps; ++step) {
     probe.gradient(world.size(), world.rank(), step,
                    {gradient.data(), static_cast<std::size_t>(gradient.size())});
@@ -34,12 +34,12 @@ train::Tally tally_of(Probe& probe, const std::string& spec, comm::Communicator&
 }  // namespace
 
 Moved measure_traffic(Probe& probe, const std::string& spec, int ranks) {
-  std::vector<train::Tally> tallies(static_cast<std::size_t>(ranks));
+  std::vector<train::runs::Tally> tallies(static_cast<std::size_t>(ranks));
   comm::inproc::run(ranks, [&](comm::Communicator& world) {
     tallies[static_cast<std::size_t>(world.rank())] = tally_of(probe, spec, world);
   });
-  return {ranks, train::bytes_per_rank_step(tallies).value(),
-          train::max_rank_bytes(tallies).value()};
+  return {ranks, train::runs::bytes_per_rank_step(tallies).value(),
+          train::runs::max_rank_bytes(tallies).value()};
 }
 
 }  // namespace comparison

@@ -1,7 +1,7 @@
-#include "scalecom/state/memory_file.h"
 #include "fuzz/input.h"
 #include "fuzz/limits.h"
 #include "scalecom/core/error.h"
+#include "scalecom/state/memories.h"
 
 /// The only file of a set of memories: described, and loaded into one and into three learners.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -25,8 +25,8 @@ std::string name_of(Input& input) {
   return input.number(0, 7) == 0 ? key + "[0:" + std::to_string(end) + "]" : key;
 }
 
-std::vector<state::Memories::Named> tensors_of(Input& input, std::span<const float> values) {
-  std::vector<state::Memories::Named> named;
+std::vector<state::RankMemories::Named> tensors_of(Input& input, std::span<const float> values) {
+  std::vector<state::RankMemories::Named> named;
   for (std::int64_t left = input.number(0, 4); left > 0; --left) {
     std::string name = name_of(input);
     const auto count = static_cast<std::size_t>(input.number(0, kMostElements));
@@ -38,8 +38,8 @@ std::vector<state::Memories::Named> tensors_of(Input& input, std::span<const flo
 }
 
 // One tensor as a group writes it: joined wherever the rest is not refused.
-std::vector<state::Memories::Named> shared_of(int member, int members,
-                                              std::span<const float> values) {
+std::vector<state::RankMemories::Named> shared_of(int member, int members,
+                                                  std::span<const float> values) {
   const std::int64_t count = kMostElements / members;
   const std::string first = std::to_string(member * count);
   const std::string end = std::to_string((member + 1) * count);
@@ -50,11 +50,11 @@ void write_set(Input& input, int world) {
   const std::vector<float> values(kMostElements, 1.0F);
   const auto learners = static_cast<int>(input.number(1, world));
   for (int rank = 0; rank < world; ++rank) {
-    state::Memories memories{"m", input.number(0, 15) == 0 ? 1 : 0, {}, ""};
+    state::RankMemories memories{"m", input.number(0, 15) == 0 ? 1 : 0, {}, ""};
     memories.learner = {rank % learners, learners};
-    if (input.number(0, 15) == 0) memories.learner.number = static_cast<int>(input.number(0, 4));
+    if (input.number(0, 15) == 0) memories.learner->number = static_cast<int>(input.number(0, 4));
     memories.named = tensors_of(input, values);
-    const std::vector<state::Memories::Named> shared =
+    const std::vector<state::RankMemories::Named> shared =
         shared_of(rank / learners, std::max(1, world / learners), values);
     memories.named.insert(memories.named.end(), shared.begin(), shared.end());
     state::write_file(fuzz::folder(), rank, world, memories);

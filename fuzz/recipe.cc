@@ -12,10 +12,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const train::recipes::Recipe recipe = train::recipes::find(path.string());
     fuzz::require(!recipe.seeds.empty(), "a recipe has seeds");
-    train::Request request = recipe.request;
+    train::runs::Request request = recipe.request;
     for (const std::int64_t seed : recipe.seeds) {
       request.seed = seed;
-      train::resolve(request);
+      train::runs::resolve(request);
     }
   } catch (const scalecom::core::UsageError&) {
   }

@@ -4,14 +4,14 @@
 
 namespace fuzz {
 
-train::RunFolder& run() {
-  static train::RunFolder one = [] {
-    train::Request request;
+train::runs::RunFolder& run() {
+  static train::runs::RunFolder one = [] {
+    train::runs::Request request;
     request.task = "synthetic";
     request.method = "dense";
-    train::Config config = train::resolve(request);
+    train::runs::Config config = train::runs::resolve(request);
     config.steps = 1;
-    return train::RunFolder::create(folder() / "run", config);
+    return train::runs::RunFolder::create(folder() / "run", config);
   }();
   return one;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "train/run_folder.h"
+#include "train/runs/run_folder.h"
 
 namespace fuzz {
 
 /// A run in folder(), of one step and with no files yet but its configuration: what is fuzzed is
 /// written beside that.
-train::RunFolder& run();
+train::runs::RunFolder& run();
 
 }  // namespace fuzz

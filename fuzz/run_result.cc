@@ -4,7 +4,7 @@
 #include "fuzz/limits.h"
 #include "fuzz/run.h"
 #include "scalecom/core/error.h"
-#include "train/json.h"
+#include "train/runs/json.h"
 
 /// A run's result.json: refused, or what the table and the summary take from it is there.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const nlohmann::ordered_json result = fuzz::run().result();
     for (const char* const key : {"value", "peak_bytes", "learners"}) {
-      fuzz::require(train::number(result, key).has_value(), "a result has its numbers");
+      fuzz::require(train::runs::number(result, key).has_value(), "a result has its numbers");
     }
     for (const char* const key : {"metric", "method"}) {
       fuzz::require(result.at(key).is_string(), "a result has its names");

@@ -16,6 +16,7 @@
 #include "scalecom/core/stream.h"
 #include "scalecom/layout/rates.h"
 #include "scalecom/layout/selection.h"
+#include "scalecom/methods/learner.h"
 #include "scalecom/methods/loss_scale.h"
 
 namespace scalecom::methods {
@@ -35,13 +36,6 @@ constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
 struct LevelTraffic {
   comm::Counters inside;
   comm::Counters between;
-};
-
-/// One of the learners whose memories together are what is still to be sent: a rank, or a group of
-/// ranks that share one memory among them.
-struct Replica {
-  int number = 0;
-  int replicas = 1;
 };
 
 /// How ranks that all send the same entries come to them: whoever names some takes what `selection`
@@ -150,7 +144,7 @@ class Method {
   virtual void restore(std::int64_t steps, Memories memories);
 
   /// The learner that this rank belongs to. Every rank calls it.
-  virtual Replica replica(comm::Communicator& communicator) const {
+  virtual Learner learner(comm::Communicator& communicator) const {
     return {communicator.rank(), communicator.size()};
   }
 

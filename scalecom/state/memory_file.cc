@@ -1,16 +1,18 @@
 #include "scalecom/state/memory_file.h"
 
-#include <algorithm>
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
+#include <limits>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "scalecom/core/error.h"
+#include "scalecom/core/hash.h"
 #include "scalecom/core/text.h"
 #include "scalecom/methods/method.h"
-#include "scalecom/state/checksum.h"
-#include "scalecom/state/divided_tensors.h"
-#include "scalecom/state/memory_set.h"
-#include "scalecom/state/safetensors.h"
+#include "scalecom/state/refuse.h"
 
 namespace scalecom::state {
 namespace {
@@ -18,153 +20,147 @@ namespace {
 using core::concat;
 using core::UsageError;
 
-void check_rank(int rank, int world) {
-  if (world < 1 || rank < 0 || rank >= world) {
-    throw UsageError(concat("[state] rank ", rank, " of ", world,
-                            "; a world has 1 rank or more, counted from 0"));
+constexpr const char* kFormat = "scalecom-memory";
+constexpr const char* kVersion = "1";
+
+const std::string& field(const SafetensorsReader& reader, const char* key) {
+  const auto found = reader.metadata().find(key);
+  if (found == reader.metadata().end()) refuse(reader.path(), concat("has no '", key, "'"));
+  return found->second;
+}
+
+std::int64_t number_field(const SafetensorsReader& reader, const char* key, std::int64_t high) {
+  const std::string& text = field(reader, key);
+  std::int64_t value = -1;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  if (result.ec != std::errc{} || result.ptr != end || value < 0 || value > high) {
+    refuse(reader.path(), concat("is damaged: its ", key, " is '", text, "'"));
+  }
+  return value;
+}
+
+void check_format(const SafetensorsReader& reader) {
+  const auto format = reader.metadata().find("format");
+  if (format == reader.metadata().end() || format->second != kFormat) {
+    refuse(reader.path(), "holds no memories: its format is not scalecom-memory");
+  }
+  if (const std::string& version = field(reader, "version"); version != kVersion) {
+    refuse(reader.path(), concat("is of version ", version, "; version ", kVersion, " is known"));
   }
 }
 
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);
-  if (failure) {
-    throw core::IoError(
-        concat("[state] cannot make folder '", folder.string(), "': ", failure.message()));
+Label read_label(const SafetensorsReader& reader) {
+  constexpr std::int64_t kMostRanks = std::numeric_limits<int>::max();
+  Label label;
+  label.method = field(reader, "method");
+  label.step = number_field(reader, "step", methods::kMostSteps);
+  label.tag = field(reader, "tag");
+  label.world = static_cast<int>(number_field(reader, "world", kMostRanks));
+  label.rank = static_cast<int>(number_field(reader, "rank", kMostRanks));
+  label.learner = {label.rank, label.world};
+  if (reader.metadata().contains("learners")) {
+    label.learner.number = static_cast<int>(number_field(reader, "learner", kMostRanks));
+    label.learner.learners = static_cast<int>(number_field(reader, "learners", kMostRanks));
   }
+  return label;
 }
-
-std::string sum_of(std::span<const float> data) {
-  Checksum sum;
-  for (std::size_t at = 0; at < data.size(); at += Checksum::kBlock) {
-    sum.add(data.subspan(at, std::min<std::size_t>(Checksum::kBlock, data.size() - at)));
-  }
-  return sum.text();
-}
-
-// A file whose memories go into those of a learner, with a whole weight out of the number of old
-// learners.
-struct Part {
-  MemoryFile file;
-  std::int64_t weight;
-};
-
-// The files of member `member` of the old learners that overlap the new one. In units of 1 / (old *
-// learners), old learner i stands for [i * learners, (i + 1) * learners) and the new one for
-// [number * old, (number + 1) * old), so its overlaps sum to `old`.
-std::vector<Part> parts_of(const std::filesystem::path& folder, const CheckedSet& set,
-                           std::size_t member, std::int64_t number, std::int64_t learners) {
-  const std::int64_t old = set.learners();
-  std::vector<Part> parts;
-  for (std::int64_t i = number * old / learners; i < old && i * learners < (number + 1) * old;
-       ++i) {
-    const std::int64_t weight =
-        std::min((i + 1) * learners, (number + 1) * old) - std::max(i * learners, number * old);
-    parts.push_back({set.open(folder, static_cast<int>(i), member), weight});
-  }
-  return parts;
-}
-
-// One tensor of one learner, block by block, so that no second copy of it is ever in memory.
-class Division {
- public:
-  Division(std::span<const Part> parts, int learners, const std::string& name)
-      : parts_(parts), learners_(learners), name_(name), sums_(parts.size()) {}
-
-  void fill(core::AlignedArray<float>& out) {
-    for (std::int64_t at = 0; at < out.size(); at += Checksum::kBlock) {
-      const std::int64_t count = std::min(Checksum::kBlock, out.size() - at);
-      const std::span<float> block(out.data() + at, static_cast<std::size_t>(count));
-      if (parts_.size() == 1) {
-        read(0, at, block);
-      } else {
-        mix(at, block);
-      }
-    }
-    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].file.check_sum(name_, sums_[i]);
-  }
-
- private:
-  void read(std::size_t part, std::int64_t at, std::span<float> block) {
-    const SafetensorsReader& reader = parts_[part].file.reader;
-    reader.read(reader.tensor(name_), at, block);
-    sums_[part].add(block);
-  }
-
-  void mix(std::int64_t at, std::span<float> block) {
-    read_.resize(block.size());
-    total_.assign(block.size(), 0.0);
-    for (std::size_t part = 0; part < parts_.size(); ++part) {
-      read(part, at, read_);
-      const auto weight = static_cast<double>(parts_[part].weight);
-      for (std::size_t i = 0; i < block.size(); ++i) {
-        total_[i] += weight * static_cast<double>(read_[i]);
-      }
-    }
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      block[i] = static_cast<float>(total_[i] / static_cast<double>(learners_));
-    }
-  }
-
-  std::span<const Part> parts_;
-  int learners_;
-  const std::string& name_;
-  std::vector<Checksum> sums_;
-  std::vector<float> read_;
-  std::vector<double> total_;
-};
 
 }  // namespace
 
-void write_file(const std::filesystem::path& folder, int rank, int world,
-                const Memories& memories) {
-  check_rank(rank, world);
-  if (memories.step < 0 || memories.step > methods::kMostSteps) {
-    throw UsageError(
-        concat("[state] step ", memories.step, "; steps are from 0 to ", methods::kMostSteps));
-  }
-  if (memories.number < 0 || memories.number > kMostSaves) {
-    throw UsageError(
-        concat("[state] save ", memories.number, "; numbers are from 0 to ", kMostSaves));
-  }
-  std::vector<TensorView> tensors;
-  std::map<std::string, std::int64_t> elements;
-  std::map<std::string, std::string> sums;
-  for (const auto& [name, data] : memories.named) {
-    const auto count = static_cast<std::int64_t>(data.size());
-    tensors.push_back({name, {count}, data});
-    elements.emplace(name, count);
-    sums.emplace(name, sum_of(data));
-  }
-  make_folder(folder);
-  const Learner learner = memories.learner.learners > 0 ? memories.learner : Learner{rank, world};
-  const Label label{memories.method, memories.step, memories.tag, world, rank, learner};
-  write_safetensors(folder / file_name(rank, {memories.number, world}), tensors,
-                    to_metadata(label, elements, sums));
+std::string file_name(int rank, int world) {
+  return file_name(rank, SetName{0, world});
 }
 
-void save(const std::filesystem::path& folder, int rank, int world, const Memories& memories) {
-  write_file(folder, rank, world, memories);
-  remove_replaced(folder, {memories.number, world});
+std::string file_name(int rank, const SetName& set) {
+  char name[96];
+  if (set.number == 0) {
+    std::snprintf(name, sizeof name, "rank-%05d-of-%05d.safetensors", rank, set.world);
+  } else {
+    std::snprintf(name, sizeof name, "rank-%05d-of-%05d-save-%09" PRId64 ".safetensors", rank,
+                  set.world, set.number);
+  }
+  return name;
 }
 
-Loaded load(const std::filesystem::path& folder, int number, int learners) {
-  check_rank(number, learners);
-  const CheckedSet set = check_set(folder);
-  // Where a learner is one rank, every name is that of a whole tensor.
-  DividedTensors divided;
-  if (set.elements.size() > 1) divided = divided_tensors(folder, set.elements);
-  Loaded loaded{set.first.method, set.first.step, {}};
-  for (std::size_t member = 0; member < set.elements.size(); ++member) {
-    const std::vector<Part> parts = parts_of(folder, set, member, number, learners);
-    for (const auto& [name, elements] : set.elements[member]) {
-      core::AlignedArray<float> data(elements);
-      Division(parts, set.learners(), name).fill(data);
-      loaded.memories.emplace(name, std::move(data));
+std::optional<std::pair<int, SetName>> parse_file_name(const std::string& name) {
+  int rank = 0;
+  SetName set;
+  const int read =
+      std::sscanf(name.c_str(), "rank-%9d-of-%9d-save-%18" SCNd64, &rank, &set.world, &set.number);
+  if (read < 2 || rank < 0 || rank >= set.world || set.number < 0) return std::nullopt;
+  if (name != file_name(rank, set)) return std::nullopt;
+  return std::pair(rank, set);
+}
+
+Metadata to_metadata(const Label& label, const std::map<std::string, std::int64_t>& elements,
+                     const std::map<std::string, std::string>& sums) {
+  Metadata metadata{{"format", kFormat},
+                    {"version", kVersion},
+                    {"method", label.method},
+                    {"step", std::to_string(label.step)},
+                    {"tag", label.tag},
+                    {"world", std::to_string(label.world)},
+                    {"rank", std::to_string(label.rank)}};
+  if (label.learner.learners != label.world) {
+    metadata["learner"] = std::to_string(label.learner.number);
+    metadata["learners"] = std::to_string(label.learner.learners);
+  }
+  std::vector<std::string> list;
+  list.reserve(sums.size());
+  for (const auto& [name, sum] : sums) list.push_back(sum);
+  metadata["sums"] = core::join(list, ",");
+
+  std::uint64_t sum = core::hash(kFormat);
+  const auto add = [&sum](const std::string& text) { sum = core::combine(sum, core::hash(text)); };
+  for (const auto& [key, value] : metadata) {
+    add(key);
+    add(value);
+  }
+  for (const auto& [name, count] : elements) {
+    add(name);
+    add(std::to_string(count));
+  }
+  metadata["checksum"] = hex16(sum);
+  return metadata;
+}
+
+MemoryFile MemoryFile::open(const std::filesystem::path& folder, int rank, const SetName& set) {
+  MemoryFile file{SafetensorsReader(folder / file_name(rank, set)), {}, {}, {}};
+  const SafetensorsReader& reader = file.reader;
+  check_format(reader);
+  file.label = read_label(reader);
+
+  const std::string& sums = field(reader, "sums");
+  std::vector<std::string> list;
+  if (!sums.empty()) list = core::split(sums, ',');
+  if (list.size() != reader.tensors().size()) {
+    refuse(reader.path(), concat("is damaged: ", list.size(), " checksums for ",
+                                 reader.tensors().size(), " tensors"));
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const SafetensorsReader::Tensor& tensor = reader.tensors()[i];
+    if (tensor.dtype != "F32") {
+      refuse(reader.path(),
+             concat("has tensor '", tensor.name, "' as ", tensor.dtype, "; memories are F32"));
     }
+    file.elements.emplace(tensor.name, tensor.elements);
+    file.sums.emplace(tensor.name, std::move(list[i]));
   }
-  join(divided, loaded.memories);
-  return loaded;
+  if (to_metadata(file.label, file.elements, file.sums) != reader.metadata()) {
+    refuse(reader.path(), "is damaged: the checksum of its header does not fit");
+  }
+  if (file.label.rank != rank || file.label.world != set.world) {
+    refuse(reader.path(),
+           concat("has been renamed: it is of rank ", file.label.rank, " of ", file.label.world));
+  }
+  return file;
+}
+
+void MemoryFile::check_sum(const std::string& tensor, const Checksum& sum) const {
+  if (sum.text() == sums.at(tensor)) return;
+  refuse(reader.path(),
+         concat("is damaged: the checksum of tensor '", tensor, "' does not fit its data"));
 }
 
 }  // namespace scalecom::state

@@ -1,88 +1,63 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <span>
+#include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "scalecom/core/aligned_array.h"
+#include "scalecom/state/checksum.h"
+#include "scalecom/state/memories.h"
+#include "scalecom/state/safetensors.h"
 
+/// One rank's file among those of a save: its name, and what its header says.
 namespace scalecom::state {
 
-/// One of the `learners` whose memories together are what is still to be sent. All have the same
-/// number of ranks.
-struct Learner {
-  int number = 0;
-  int learners = 0;  ///< 0: every rank is one
-};
-
-/// One rank's memories, as they are to be saved.
-struct Memories {
-  struct Named {
-    std::string name;
-    std::span<const float> data;
-  };
-
-  std::string method;     ///< as its owner writes it; the ranks' files have to agree on it
-  std::int64_t step = 0;  ///< to methods::kMostSteps; the ranks' files have to agree on it
-  std::vector<Named> named;
-  /// Anything that the ranks of one save share and other saves do not, such as a run's seed and
-  /// start: with it, not even two saves of the same step can be taken for one.
-  std::string tag;
-  /// The learner that the rank belongs to: itself, unless groups of ranks share a memory among
-  /// them, each rank having parts of its tensors, "fc[200:400]".
-  Learner learner = {};
-  /// Of the save, in its folder: larger than those before, and the same at every rank. A save with
-  /// a number of its own replaces no file of another.
-  std::int64_t number = 0;
-};
-
-/// Writes PATH/rank-00003-of-00008.safetensors, or, where the save has a number, PATH/
-/// rank-00003-of-00008-save-000000012.safetensors, making the folder where there is none. Each rank
-/// calls it, in any order; a rank's file is replaced whole or stays as it was (core::IoError).
-///
-/// The set is saved when every rank has returned, and takes the place of those before it, whose
-/// files are removed when it is seen to be complete. Files of different steps, methods or tags
-/// never load together. So a save that is cut short leaves the last complete set as it was where it
-/// has another number or another number of ranks, and nothing that loads where it has the same.
-void save(const std::filesystem::path& folder, int rank, int world, const Memories& memories);
-
-/// A number that no file of the folder has, larger than all of them: 0 where there is none. Ranks
-/// that may see different files take the largest of theirs.
-std::int64_t next_number(const std::filesystem::path& folder);
-
-/// What a folder holds.
-struct Saved {
+/// What tells the sets of a folder apart, in the order of their saves.
+struct SetName {
+  std::int64_t number = 0;  ///< of the save; 0 is in no name
   int world = 0;
-  int learners = 0;  ///< `world`, unless ranks share memories
+
+  auto operator<=>(const SetName&) const = default;
+};
+
+constexpr std::int64_t kMostSaves = 999'999'999'999'999'999;  ///< the largest number of one
+
+/// The name of a rank's file within its folder; without a set, of one that has no number.
+std::string file_name(int rank, const SetName& set);
+std::string file_name(int rank, int world);
+/// The rank and the set that a file's name says; nothing for a name that no save has given.
+std::optional<std::pair<int, SetName>> parse_file_name(const std::string& name);
+
+/// What the metadata of a memory file say besides its tensors.
+struct Label {
   std::string method;
   std::int64_t step = 0;
   std::string tag;
-  /// By name, the same at every learner. One that is divided is named with its parts.
+  int world = 0;
+  int rank = 0;
+  methods::Learner learner;
+};
+
+/// The metadata that a file of this label has; `sums` are the checksums of its tensors by name. A
+/// checksum over all of it, names and sizes included, guards the header itself.
+Metadata to_metadata(const Label& label, const std::map<std::string, std::int64_t>& elements,
+                     const std::map<std::string, std::string>& sums);
+
+/// A memory file whose header has been checked.
+struct MemoryFile {
+  SafetensorsReader reader;
+  Label label;
   std::map<std::string, std::int64_t> elements;
+  std::map<std::string, std::string> sums;
+
+  /// core::UsageError where it is not the file of `rank` of the set.
+  static MemoryFile open(const std::filesystem::path& folder, int rank, const SetName& set);
+
+  /// core::UsageError where `sum`, of all data that were read of a tensor, is not the file's.
+  void check_sum(const std::string& tensor, const Checksum& sum) const;
 };
-
-/// One rank's memories, loaded.
-struct Loaded {
-  std::string method;
-  std::int64_t step = 0;
-  std::map<std::string, core::AlignedArray<float>> memories;
-};
-
-/// Checks the newest complete set of a folder: of the largest number, and among sets of the same,
-/// which have other numbers of ranks, of the latest step. Files of other names, sets that lack a
-/// file and, where there is another, one whose files are of different saves are passed over.
-/// core::UsageError, naming the file and what is wrong, where there is no complete set, nothing
-/// tells which is the newest, or a file is truncated, foreign, damaged or at odds with the others.
-Saved describe(const std::filesystem::path& folder);
-
-/// The memories of learner `number` of `learners`, from a set saved by any number of them. The same
-/// number: bit for bit. Another: learner j of n' gets the mean of the old memories over [j/n',
-/// (j+1)/n'), when old learner i of n stands for [i/n, (i+1)/n), so that the mean over all stays
-/// what it was; summed in double, rounded once. Tensors that were divided among ranks are whole.
-/// All headers of the set are checked as by describe(), and of the files that are read, all data.
-Loaded load(const std::filesystem::path& folder, int number, int learners);
 
 }  // namespace scalecom::state

@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "scalecom/state/labelled_file.h"
+#include "scalecom/state/memories.h"
 #include "scalecom/state/memory_file.h"
 
 namespace scalecom::state {
 
 /// What save() writes, without a look at other files.
-void write_file(const std::filesystem::path& folder, int rank, int world, const Memories& memories);
+void write_file(const std::filesystem::path& folder, int rank, int world,
+                const RankMemories& memories);
 
 /// Removes the files that a set takes the place of: those of smaller numbers, those of its own
 /// number and other sizes, and those of larger numbers where they are complete sets. Only once all

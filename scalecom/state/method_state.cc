@@ -11,10 +11,9 @@
 namespace scalecom::state {
 namespace {
 
-Memories memories_of(const methods::Method& method, const methods::Replica& replica,
-                     std::int64_t number) {
-  Memories memories{method.spec(), method.steps(), {}, {}, {replica.number, replica.replicas},
-                    number};
+RankMemories memories_of(const methods::Method& method, const methods::Learner& learner,
+                         std::int64_t number) {
+  RankMemories memories{method.spec(), method.steps(), {}, {}, learner, number};
   for (const methods::NamedMemory& memory : method.memories()) {
     memories.named.push_back({memory.name, memory.values});
   }
@@ -46,8 +45,8 @@ std::int64_t agreed_number(const std::filesystem::path& folder, comm::Communicat
 }  // namespace
 
 Loaded load_for(const methods::Method& method, const std::filesystem::path& folder,
-                const methods::Replica& replica) {
-  Loaded loaded = load(folder, replica.number, replica.replicas);
+                const methods::Learner& learner) {
+  Loaded loaded = load(folder, learner.number, learner.learners);
   if (full_spec(loaded.method) != methods::without_groups(method.spec())) {
     throw core::UsageError(core::concat("[state] ", folder.string(), " was saved by '",
                                         loaded.method, "', and this is '", method.spec(),
@@ -57,32 +56,32 @@ Loaded load_for(const methods::Method& method, const std::filesystem::path& fold
 }
 
 void save_method(const std::filesystem::path& folder, const methods::Method& method, int rank,
-                 int world, const methods::Replica& replica, std::int64_t number) {
-  save(folder, rank, world, memories_of(method, replica, number));
+                 int world, const methods::Learner& learner, std::int64_t number) {
+  save(folder, rank, world, memories_of(method, learner, number));
 }
 
 void load_method(const std::filesystem::path& folder, methods::Method& method,
-                 const methods::Replica& replica) {
-  Loaded loaded = load_for(method, folder, replica);
+                 const methods::Learner& learner) {
+  Loaded loaded = load_for(method, folder, learner);
   method.restore(loaded.step, std::move(loaded.memories));
 }
 
 void save_method(const std::filesystem::path& folder, const methods::Method& method,
                  comm::Communicator& communicator) {
-  const methods::Replica replica = method.replica(communicator);
+  const methods::Learner learner = method.learner(communicator);
   const int rank = communicator.rank();
   const int world = communicator.size();
   const std::int64_t number = agreed_number(folder, communicator);
   comm::together(communicator,
-                 [&] { write_file(folder, rank, world, memories_of(method, replica, number)); });
+                 [&] { write_file(folder, rank, world, memories_of(method, learner, number)); });
   remove_replaced(folder, {number, world}, rank);
 }
 
 void load_method(const std::filesystem::path& folder, methods::Method& method,
                  comm::Communicator& communicator) {
-  const methods::Replica replica = method.replica(communicator);
+  const methods::Learner learner = method.learner(communicator);
   Loaded loaded;
-  comm::together(communicator, [&] { loaded = load_for(method, folder, replica); });
+  comm::together(communicator, [&] { loaded = load_for(method, folder, learner); });
   method.restore(loaded.step, std::move(loaded.memories));
 }
 

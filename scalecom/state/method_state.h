@@ -5,12 +5,12 @@
 
 #include "scalecom/comm/communicator.h"
 #include "scalecom/methods/method.h"
-#include "scalecom/state/memory_file.h"
+#include "scalecom/state/memories.h"
 
 namespace scalecom::state {
 
-/// Saves what a method remembers, a file a rank (memory_file.h), and returns when every rank's is
-/// on the disk. Every rank calls it, with its own method and the same folder. Where one rank fails,
+/// Saves what a method remembers, a file a rank (memories.h), and returns when every rank's is on
+/// the disk. Every rank calls it, with its own method and the same folder. Where one rank fails,
 /// all throw. The folder may hold a save of any number of ranks: that stays as it was until the new
 /// one is complete, and is then removed.
 void save_method(const std::filesystem::path& folder, const methods::Method& method,
@@ -24,16 +24,16 @@ void save_method(const std::filesystem::path& folder, const methods::Method& met
 void load_method(const std::filesystem::path& folder, methods::Method& method,
                  comm::Communicator& communicator);
 
-/// The same of one rank alone, for callers that bring the ranks together themselves. `replica` is
-/// method.replica() of the rank's communicator. An older save stays until the new one is complete
-/// where `number`, the same at every rank, is larger than its own (state::Memories).
+/// The same of one rank alone, for callers that bring the ranks together themselves. `learner` is
+/// method.learner() of the rank's communicator. An older save stays until the new one is complete
+/// where `number`, the same at every rank, is larger than its own (state::RankMemories).
 void save_method(const std::filesystem::path& folder, const methods::Method& method, int rank,
-                 int world, const methods::Replica& replica, std::int64_t number = 0);
+                 int world, const methods::Learner& learner, std::int64_t number = 0);
 void load_method(const std::filesystem::path& folder, methods::Method& method,
-                 const methods::Replica& replica);
+                 const methods::Learner& learner);
 /// What that would restore the method from, for callers that look at it first. UsageError where
 /// another method saved it.
 Loaded load_for(const methods::Method& method, const std::filesystem::path& folder,
-                const methods::Replica& replica);
+                const methods::Learner& learner);
 
 }  // namespace scalecom::state

@@ -136,10 +136,10 @@ void Ddp::configure(const std::string& settings) {
 }
 
 void Ddp::load(const std::filesystem::path& folder) {
-  const methods::Replica replica = method().replica(*communicator_);
+  const methods::Learner learner = method().learner(*communicator_);
   state::Loaded loaded;
   comm::together(*communicator_, [&] {
-    loaded = state::load_for(*method_, folder, replica);
+    loaded = state::load_for(*method_, folder, learner);
     check_places(loaded, folder);
   });
   method_->restore(loaded.step, std::move(loaded.memories));

@@ -14,7 +14,7 @@
 #include "scalecom/comm/communicator.h"
 #include "scalecom/layout/layout.h"
 #include "scalecom/methods/method.h"
-#include "scalecom/state/memory_file.h"
+#include "scalecom/state/memories.h"
 #include "scalecom/torch/model_rates.h"
 
 namespace scalecom::torch {

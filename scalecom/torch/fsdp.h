@@ -55,7 +55,7 @@ class Fsdp {
   comm::Communicator& communicator() { return *communicator_; }
 
   /// This rank's file of a set of `world` that belongs to all ranks of all nodes; see
-  /// state/memory_file.h.
+  /// state/memories.h.
   void save(const std::filesystem::path& folder, int rank, int world, std::int64_t number) const;
   /// What such a set, of any number of nodes and shards, has for this rank: to be restored once
   /// every rank has read its own.

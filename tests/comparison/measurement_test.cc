@@ -15,8 +15,8 @@ namespace {
 namespace methods = scalecom::methods;
 using nlohmann::ordered_json;
 
-train::Config synthetic() {
-  train::Request request;
+train::runs::Config synthetic() {
+  train::runs::Request request;
   request.task = "synthetic";
   request.method = "dense";
   request.batch = 2;

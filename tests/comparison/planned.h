@@ -3,7 +3,7 @@
 #include "comparison/plan.h"
 #include "comparison/records.h"
 #include "tests/train/folder.h"
-#include "train/run_folder.h"
+#include "train/runs/run_folder.h"
 
 namespace comparison {
 
@@ -21,7 +21,7 @@ inline Plan small_plan(const train::Folder& folder) {
 
 /// As if the run had been trained.
 inline void pretend(const PlannedRun& run, double value) {
-  auto folder = train::RunFolder::create(run.folder, run.config);
+  auto folder = train::runs::RunFolder::create(run.folder, run.config);
   folder.write_result({{"method", run.config.method},
                        {"learners", run.config.learners},
                        {"metric", "test accuracy (%)"},

@@ -72,7 +72,7 @@ TEST(Records, KnowWhatIsOver) {
   EXPECT_EQ(records.result(runs[0]).value()["value"], 90);
   EXPECT_EQ(records.steps_done(runs[0]), 40);
 
-  train::RunFolder::create(runs[1].folder, runs[1].config);
+  train::runs::RunFolder::create(runs[1].folder, runs[1].config);
   EXPECT_TRUE(records.is_begun(runs[1]));
   EXPECT_FALSE(records.result(runs[1]));
   EXPECT_EQ(records.steps_done(runs[1]), 0);
@@ -89,9 +89,9 @@ TEST(Records, ARunOfOtherOptionsIsNamed) {
   const Plan plan = small_plan(folder);
   const Records records(plan);
   const PlannedRun run = runs_of(plan, kSamples)[0];
-  train::Config other = run.config;
+  train::runs::Config other = run.config;
   other.weight_decay = 0.25;
-  train::RunFolder::create(run.folder, other);
+  train::runs::RunFolder::create(run.folder, other);
   const std::string message = message_of<UsageError>([&] { records.result(run); });
   EXPECT_NE(message.find(run.folder.string()), std::string::npos) << message;
   EXPECT_NE(message.find("weight_decay 0.25"), std::string::npos) << message;

@@ -8,7 +8,7 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "scalecom/state/memory_file.h"
+#include "scalecom/state/memories.h"
 #include "tests/methods/ranks.h"
 #include "tests/state/temporary_folder.h"
 
@@ -235,7 +235,8 @@ TEST(MethodState, AnotherMethodsStateIsRefused) {
 TEST(MethodState, ASpecThatLacksAnOptionIsTheSame) {
   const TemporaryFolder folder;
   const std::vector<float> values(1000, 2.0F);
-  state::save(folder.path(), 0, 1, {"topk,rate=10", 3, {{"a", values}}, "", {0, 1}});
+  state::save(folder.path(), 0, 1,
+              {"topk,rate=10", 3, {{"a", values}}, "", methods::Learner{0, 1}});
   World world(1, "topk,rate=10,warmup=0");
   load(world, folder.path());
   EXPECT_EQ(world.method(0).steps(), 3);
@@ -300,7 +301,8 @@ TEST(MethodState, MovesToOtherGroups) {
 TEST(MethodState, OfGroupsWithAMissingPartIsRefused) {
   const TemporaryFolder folder;
   const auto write = [&](int rank, const std::string& name, const std::vector<float>& values) {
-    state::save(folder.path(), rank, 2, {"scalecom", 1, {{name, values}}, "", {0, 1}});
+    state::save(folder.path(), rank, 2,
+                {"scalecom", 1, {{name, values}}, "", methods::Learner{0, 1}});
   };
   write(0, "a[0:2]", {1, 2});
   write(1, "a[3:4]", {4});

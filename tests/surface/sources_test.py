@@ -192,7 +192,7 @@ def test_shell() -> None:
 # What a user runs: the library, the program, the Python package, and the scripts of Python.
 USED = {"scalecom", "train", "cli", "comparison", "python", "scripts"}
 # The files of C++ that may make others; the second makes an empty one, to be locked.
-WRITERS = {"scalecom/state/file.cc", "train/run_lock.cc"}
+WRITERS = {"scalecom/state/file.cc", "train/runs/run_lock.cc"}
 CPP_WRITES = re.compile(r"std::o?fstream|\bf(?:re)?open\s*\(|\bcreat\s*\(|O_CREAT")
 
 

@@ -4,8 +4,8 @@
 
 #include "scalecom/core/text.h"
 #include "tests/train/folder.h"
-#include "train/run_folder.h"
-#include "train/trainer.h"
+#include "train/loop/trainer.h"
+#include "train/runs/run_folder.h"
 
 // What the paper's theory says of vectors, asked of those that real trainings bring.
 namespace train {
@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::ordered_json;
 
-class Nobody final : public Observer {
+class Nobody final : public loop::Observer {
   void on_start(std::int64_t, std::int64_t) override {}
   void on_step(std::int64_t, double) override {}
   void on_metrics(const ordered_json&) override {}
@@ -25,17 +25,17 @@ constexpr std::int64_t kSteps = 96;
 /// A line for each step of a training.
 std::vector<ordered_json> lines_of(const std::filesystem::path& out, const std::string& method,
                                    int learners) {
-  Request request;
+  runs::Request request;
   request.task = "synthetic";
   request.method = method;
   request.learners = learners;
   request.steps = kSteps;
   request.similarity_every = 1;
-  Processes processes(60s);
+  loop::Processes processes(60s);
   const std::atomic<bool> stop{false};
   Nobody nobody;
-  train(request, {out, {}, {}, {}}, processes, stop, nobody);
-  return RunFolder::open(out).similarity();
+  loop::train(request, {out, {}, {}, {}}, processes, stop, nobody);
+  return runs::RunFolder::open(out).similarity();
 }
 
 double mean(const std::vector<ordered_json>& lines, std::size_t first, std::size_t count,

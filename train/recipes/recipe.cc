@@ -10,9 +10,9 @@
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
-#include "train/json.h"
 #include "train/recipes/files.h"
-#include "train/run_folder.h"
+#include "train/runs/json.h"
+#include "train/runs/run_folder.h"
 
 namespace train::recipes {
 namespace {
@@ -30,7 +30,7 @@ bool is_masked(const std::string& momentum) {
 }
 
 int small_number(const ordered_json& value) {
-  return static_cast<int>(whole_number(value, 1, std::numeric_limits<int>::max()));
+  return static_cast<int>(runs::whole_number(value, 1, std::numeric_limits<int>::max()));
 }
 
 const std::vector<std::pair<std::string, Take>>& keys() {
@@ -57,7 +57,7 @@ const std::vector<std::pair<std::string, Take>>& keys() {
       {"seeds",
        [](Recipe& r, const ordered_json& v) {
          for (const auto& seed : v.get<ordered_json::array_t>()) {
-           r.seeds.push_back(whole_number(seed, 0, std::numeric_limits<std::int64_t>::max()));
+           r.seeds.push_back(runs::whole_number(seed, 0, std::numeric_limits<std::int64_t>::max()));
          }
        }},
       {"baseline", [](Recipe& r, const ordered_json& v) { v.get_to(r.baseline); }}};
@@ -112,7 +112,7 @@ Recipe parse(const std::string& name, const ordered_json& json, const std::strin
   recipe.name = name;
   try {
     fill(recipe, json);
-    static_cast<void>(resolve(recipe.request));
+    static_cast<void>(runs::resolve(recipe.request));
   } catch (const core::UsageError& error) {
     throw core::UsageError(core::concat("[recipe] ", origin, ": ", error.what()));
   }
@@ -128,7 +128,7 @@ Recipe find(const std::string& name_or_path) {
   }
   const fs::path path = name_or_path;
   if (path.extension() == ".json")
-    return parse(path.stem().string(), read_json(path), path.string());
+    return parse(path.stem().string(), runs::read_json(path), path.string());
   throw core::UsageError(core::concat(
       "[recipe] '", name_or_path, "' is not a recipe, nor a file that ends in .json; there are ",
       core::join(names())));

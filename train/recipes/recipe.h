@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train/config.h"
+#include "train/runs/config.h"
 
 /// Runs that have a name: the rows of the reproduction. Each is a file of this folder, which the
 /// program carries with it.
@@ -13,10 +13,10 @@ namespace train::recipes {
 
 struct Recipe {
   std::string name;
-  int version = 1;    ///< raised whenever the file changes what is computed
-  std::string about;  ///< a line for people
-  int priority = 1;   ///< when it is run where all are: those of 1 come first
-  Request request;    ///< without seed and data
+  int version = 1;        ///< raised whenever the file changes what is computed
+  std::string about;      ///< a line for people
+  int priority = 1;       ///< when it is run where all are: those of 1 come first
+  runs::Request request;  ///< without seed and data
   std::vector<std::int64_t> seeds;
   std::string baseline;  ///< the name of the recipe that it is compared with; may be empty
 };

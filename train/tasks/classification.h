@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "train/models/model.h"
-#include "train/task.h"
+#include "train/tasks/task.h"
 #include "train/tasks/tasks.h"
 
 namespace train::tasks {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "train/task.h"
+#include "train/tasks/task.h"
 #include "train/tasks/tasks.h"
 
 namespace train::tasks::fashion_mnist {

@@ -239,7 +239,7 @@ Recipe recipe(const Settings& settings) {
   recipe.epochs = wanted.small != 0 ? 10 : 40;
   recipe.batch = 16;
   recipe.learning_rate = wanted.small != 0 ? 8e-3 : 2e-3;
-  recipe.optimizer = Optimizer::Kind::kAdam;
+  recipe.optimizer = optimizers::Optimizer::Kind::kAdam;
   recipe.weight_decay = 0;
   return recipe;
 }

@@ -291,7 +291,7 @@ Recipe recipe(const Settings& settings) {
   recipe.batch = 32;
   recipe.learning_rate = small ? 4e-3 : 7e-4;
   recipe.learning_rate_warmup = 0.15;
-  recipe.optimizer = Optimizer::Kind::kAdam;
+  recipe.optimizer = optimizers::Optimizer::Kind::kAdam;
   recipe.weight_decay = 0;
   recipe.scored_apart = true;
   return recipe;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "scalecom/core/device.h"
-#include "train/optimizer.h"
-#include "train/task.h"
+#include "train/optimizers/optimizer.h"
+#include "train/tasks/task.h"
 
 namespace train::tasks {
 
@@ -32,7 +32,7 @@ struct Recipe {
   /// Peak learning rate where learners * batch is kReferenceSamples; it grows with the square root.
   double learning_rate = 0.1;
   double learning_rate_warmup = 0.1;  ///< share of the steps
-  Optimizer::Kind optimizer = Optimizer::Kind::kSgd;
+  optimizers::Optimizer::Kind optimizer = optimizers::Optimizer::Kind::kSgd;
   double momentum = 0.9;
   double weight_decay = 5e-4;
   /// What the task is judged by is not what is measured during training, and scripts/score says it.

@@ -76,7 +76,7 @@ class Grouped final : public Method {
     plans_.clear();
     shared_ = -1;
   }
-  Replica replica(comm::Communicator& communicator) const override;
+  Learner learner(comm::Communicator& communicator) const override;
 
  protected:
   void meet(comm::Communicator& communicator) override;
@@ -306,7 +306,7 @@ LevelTraffic Grouped::level_traffic() const {
   return {inside_->counters(), between_->counters()};
 }
 
-Replica Grouped::replica(comm::Communicator& communicator) const {
+Learner Grouped::learner(comm::Communicator& communicator) const {
   const Places places = places_of(communicator);
   return {places.group[static_cast<std::size_t>(communicator.rank())], places.groups};
 }

@@ -404,7 +404,7 @@ TEST(Groups, HostsOfDifferentNumbersOfRanksAreRefused) {
       return;
     }
     errors[static_cast<std::size_t>(rank)] =
-        refusal([&] { world.method(rank).replica(world.end(rank)); });
+        refusal([&] { world.method(rank).learner(world.end(rank)); });
   });
   for (const int rank : {0, 1}) {
     EXPECT_NE(errors[static_cast<std::size_t>(rank)].find("there are 2, 1;"), std::string::npos)

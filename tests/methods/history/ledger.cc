@@ -64,22 +64,22 @@ std::vector<double> Ledger::remembered(const Method& method,
   }
   std::vector<double> all(static_cast<std::size_t>(communicator.size()) * elements);
   communicator.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
-  const Replica replica = method.replica(communicator);
-  const std::vector<int> learners = comm::gather(communicator, replica.number);
+  const auto [number, learners] = method.learner(communicator);
+  const std::vector<int> learner_of = comm::gather(communicator, number);
 
   // The ranks of a learner divide its memories, or, when they have just been loaded, all have them.
   std::vector<double> mean(elements, 0.0);
-  for (int learner = 0; learner < replica.replicas; ++learner) {
+  for (int learner = 0; learner < learners; ++learner) {
     for (std::size_t i = 0; i < elements; ++i) {
       double sum = 0;
       int holders = 0;
-      for (std::size_t rank = 0; rank < learners.size(); ++rank) {
+      for (std::size_t rank = 0; rank < learner_of.size(); ++rank) {
         const double value = all[rank * elements + i];
-        if (learners[rank] != learner || std::isnan(value)) continue;
+        if (learner_of[rank] != learner || std::isnan(value)) continue;
         sum += value;
         ++holders;
       }
-      if (holders > 0) mean[i] += sum / holders / replica.replicas;
+      if (holders > 0) mean[i] += sum / holders / learners;
     }
   }
   return mean;

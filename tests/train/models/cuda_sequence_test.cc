@@ -150,7 +150,7 @@ TEST_P(SequenceOnGpuTest, SeesNewWeights) {
   const float before = gradient_of(*engine, rows).loss;
   auto weights = on_host(engine->weights(), stream);
   for (float& weight : weights) weight *= 0.5F;
-  from_host(weights, engine->weights(), stream);
+  machine::from_host(weights, engine->weights(), stream);
   engine->weights_written(stream);
   EXPECT_NE(gradient_of(*engine, rows).loss, before);
 }

@@ -265,10 +265,10 @@ TEST(CudaClassifierTest, FollowsItsWeights) {
   const auto stream = stream_of(*device);
   const float before = gradient_of(*device, picks).loss;
   const auto weights = on_host(device->weights(), stream);
-  from_host(std::vector<float>(weights.size()), device->weights(), stream);
+  machine::from_host(std::vector<float>(weights.size()), device->weights(), stream);
   device->weights_written(stream);
   for (int i = 0; i < 2; ++i) EXPECT_NEAR(gradient_of(*device, picks).loss, std::log(5.0), 1e-5);
-  from_host(weights, device->weights(), stream);
+  machine::from_host(weights, device->weights(), stream);
   device->weights_written(stream);
   EXPECT_EQ(gradient_of(*device, picks).loss, before);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scalecom/core/array.h"
-#include "train/host_copy.h"
+#include "train/machine/host_copy.h"
 #include "train/models/classifier.h"
 
 namespace train::models {
@@ -41,7 +41,7 @@ inline scalecom::core::Stream stream_of(const Classifier& classifier) {
 
 inline std::vector<float> on_host(std::span<const float> values,
                                   const scalecom::core::Stream& stream) {
-  const auto host = to_host(values, stream);
+  const auto host = machine::to_host(values, stream);
   return {host.data(), host.data() + host.size()};
 }
 
@@ -62,7 +62,7 @@ inline void disturb(Classifier& classifier) {
   for (std::size_t i = 0; i < weights.size(); ++i) {
     weights[i] += 0.2F * std::sin(static_cast<float>(i * i % 977));
   }
-  from_host(weights, classifier.weights(), stream);
+  machine::from_host(weights, classifier.weights(), stream);
   classifier.weights_written(stream);
 }
 

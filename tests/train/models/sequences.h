@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "scalecom/core/array.h"
-#include "train/host_copy.h"
+#include "train/machine/host_copy.h"
 #include "train/models/sequence.h"
 
 namespace train::models {
@@ -21,7 +21,7 @@ inline scalecom::core::Stream stream_of(const SequenceEngine& engine) {
 
 inline std::vector<float> on_host(std::span<const float> values,
                                   const scalecom::core::Stream& stream) {
-  const auto host = to_host(values, stream);
+  const auto host = machine::to_host(values, stream);
   return {host.data(), host.data() + host.size()};
 }
 

@@ -40,7 +40,7 @@ std::string error(const std::string& key, const ordered_json& value) {
 
 TEST(RecipeTest, SaysAllOfARun) {
   const Recipe recipe = parse("mine", some_recipe(), "mine.json");
-  const Config config = resolve(recipe.request);
+  const runs::Config config = runs::resolve(recipe.request);
   EXPECT_EQ(config.learners, 8);
   EXPECT_EQ(config.method, "scalecom,rate=20,groups=4");
   EXPECT_EQ(config.batch, 7);
@@ -49,8 +49,8 @@ TEST(RecipeTest, SaysAllOfARun) {
   EXPECT_EQ(config.weight_decay, 0.002);
   EXPECT_TRUE(config.masked_momentum);
   EXPECT_EQ(config.recipe, "mine@3");
-  EXPECT_EQ(config_from_json(to_json([&] {
-              Config whole = config;
+  EXPECT_EQ(runs::config_from_json(to_json([&] {
+              runs::Config whole = config;
               whole.steps = 1;
               return whole;
             }()))

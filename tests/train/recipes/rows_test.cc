@@ -55,7 +55,7 @@ Subject subject_of(const std::string& task, std::int64_t batch) {
 
 struct Row {
   Recipe recipe;
-  Config config;
+  runs::Config config;
   Subject subject;
 
   double steps() const {
@@ -69,7 +69,7 @@ std::vector<Row> compressing_rows() {
   for (const std::string& name : names()) {
     const Recipe recipe = find(name);
     if (recipe.request.method == "dense") continue;
-    const Config config = resolve(recipe.request);
+    const runs::Config config = runs::resolve(recipe.request);
     rows.push_back({recipe, config, subject_of(config.task, config.batch)});
   }
   return rows;
@@ -105,7 +105,7 @@ TEST(RowsTest, SendEveryEntrySeveralTimes) {
   for (const Row& row : compressing_rows()) {
     if (row.config.spec.starts_with("powersgd")) continue;
     const double rate = methods::make(row.config.spec)->rate_policy().rate;
-    EXPECT_GT((row.steps() - static_cast<double>(warmup_of(row.config.spec))) / rate, 5)
+    EXPECT_GT((row.steps() - static_cast<double>(runs::warmup_of(row.config.spec))) / rate, 5)
         << row.recipe.name;
   }
 }
@@ -117,7 +117,8 @@ TEST(RowsTest, DifferByTheirFilterAlone) {
   for (const Row& row : compressing_rows()) {
     const std::string& name = row.recipe.name;
     if (!name.ends_with(suffix) || name.find("-lr") != std::string::npos) continue;
-    const Config with = resolve(find(name.substr(0, name.size() - suffix.size())).request);
+    const runs::Config with =
+        runs::resolve(find(name.substr(0, name.size() - suffix.size())).request);
     std::string without = row.config.spec;
     without.replace(without.find("beta=1,"), 7, "beta=0.1,");
     EXPECT_EQ(without, with.spec) << name;
@@ -132,7 +133,7 @@ TEST(RowsTest, DifferByTheirFilterAlone) {
 TEST(RowsTest, WarmUpForATenthAtMost) {
   for (const Row& row : compressing_rows()) {
     const double most = row.recipe.name == "fsdd-4x" ? 0.17 : 0.101;
-    EXPECT_LE(static_cast<double>(warmup_of(row.config.spec)), most * row.steps())
+    EXPECT_LE(static_cast<double>(runs::warmup_of(row.config.spec)), most * row.steps())
         << row.recipe.name;
   }
 }
