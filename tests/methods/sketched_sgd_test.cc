@@ -131,7 +131,7 @@ TEST(SketchedSgd, DoesWhatThePlainStatementDoes) {
           const auto memories = copies_of(world.method(r));
           const auto& v = plain.v[static_cast<std::size_t>(r)];
           ASSERT_EQ(memories.at("b"), std::vector<float>(v.begin() + 1500, v.end()));
-          ASSERT_EQ(memories.contains("b/u"), momentum != "0");
+          ASSERT_EQ(memories.contains("b/velocity"), momentum != "0");
         }
       }
     }
@@ -168,8 +168,8 @@ TEST(SketchedSgd, UndoBringsBackTheMomentumToo) {
   world.run([&](int rank) { world.method(rank).undo(); });
   const auto after = copies_of(world.method(0));
   for (std::size_t i = 0; i < 500; ++i) {
-    const float u = in[0][i] + 0.5F * before.at("a/u")[i];
-    EXPECT_EQ(after.at("a/u")[i], u);
+    const float u = in[0][i] + 0.5F * before.at("a/velocity")[i];
+    EXPECT_EQ(after.at("a/velocity")[i], u);
     EXPECT_EQ(after.at("a")[i], before.at("a")[i] + u);
   }
 }
@@ -237,21 +237,21 @@ TEST(SketchedSgd, DenseSlicesMoveWithMomentum) {
       for (std::size_t i = 0; i < 500; ++i) {
         ASSERT_EQ(gradients[0][500 + i], u[0][i] * 0.5F + u[1][i] * 0.5F);
       }
-      ASSERT_EQ(copies_of(world.method(1)).at("b/u"), u[1]);
+      ASSERT_EQ(copies_of(world.method(1)).at("b/velocity"), u[1]);
     }
     // A step that is taken back has not moved it.
-    const auto before = copies_of(world.method(0)).at("b/u");
+    const auto before = copies_of(world.method(0)).at("b/velocity");
     Gradients gradients = testing::normal(2, 1000, random);
     world.reduce(gradients, *layout);
-    EXPECT_NE(copies_of(world.method(0)).at("b/u"), before);
+    EXPECT_NE(copies_of(world.method(0)).at("b/velocity"), before);
     world.run([&](int rank) { world.method(rank).undo(); });
-    EXPECT_EQ(copies_of(world.method(0)).at("b/u"), before);
+    EXPECT_EQ(copies_of(world.method(0)).at("b/velocity"), before);
     // Nor has one that is refused, at whichever rank something was not finite.
     gradients = testing::normal(2, 1000, random);
     gradients[1][300] = std::nanf("");
     world.reduce(gradients, *layout);
     EXPECT_TRUE(std::isnan(gradients[0][700]));
-    EXPECT_EQ(copies_of(world.method(0)).at("b/u"), before);
+    EXPECT_EQ(copies_of(world.method(0)).at("b/velocity"), before);
   }
 }
 
@@ -305,9 +305,9 @@ TEST(SketchedSgd, RefusesWhatItCannotDo) {
   EXPECT_EQ(make(full)->spec(), full);
 }
 
-// "a/u" is where the velocity of "a" is saved.
+// "a/velocity" is where the velocity of "a" is saved.
 TEST(SketchedSgd, ATensorNamedAsTheVelocityOfAnotherIsRefused) {
-  const layout::Layout layout({{"a", 0, 100, 10}, {"a/u", 100, 100, 10}});
+  const layout::Layout layout({{"a", 0, 100, 10}, {"a/velocity", 100, 100, 10}});
   for (const std::string momentum : {"0", "0.9"}) {
     World world(2, "sketched_sgd,rate=10,momentum=" + momentum);
     world.run([&](int rank) {

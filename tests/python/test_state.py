@@ -173,7 +173,7 @@ FOREIGN = {
     "name": ([{"steps": 3, "world": 2, "rank0.fc": torch.zeros(7), "rank1.fc": torch.zeros(7)}],
              "'fc', which this model has not"),
     "what a method keeps beside": (
-        [{"steps": 3, "world": 2, "rank0.fc/u": torch.zeros(7), "rank1.fc/u": torch.zeros(7)}],
+        [{"steps": 3, "world": 2, "rank0.fc/velocity": torch.zeros(7), "rank1.fc/velocity": torch.zeros(7)}],
         "'fc', which this model has not"),
     "part": ([{"steps": 3, "world": 2, "rank0.5.weight[0:9]": torch.zeros(7),
                "rank1.5.weight[0:9]": torch.zeros(7)}], "has 7 elements"),

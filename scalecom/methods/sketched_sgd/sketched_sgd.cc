@@ -11,7 +11,7 @@
 namespace scalecom::methods::sketched_sgd {
 namespace {
 
-constexpr std::string_view kSuffix = "/u";  // of the names under which velocities are saved
+constexpr std::string_view kSuffix = "/velocity";  // of the names under which velocities are saved
 
 void check_name(const std::string& tensor) {
   if (!tensor.ends_with(kSuffix)) return;
