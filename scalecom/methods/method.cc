@@ -87,7 +87,9 @@ core::Work Method::start(const core::Buffer& grad, const layout::Layout& layout,
   check_device(grad, stream);
   // A worker's task runs when others may have been started.
   std::optional<Count> before;
-  if (!stream.is_worker() && !agreed_.contains(agreement(layout, communicator))) before = count_;
+  if (!stream.is_worker() && !agreed_.contains(agreement(layout, communicator, stream.device()))) {
+    before = count_;
+  }
   const bool opens = opens_step(layout);
   const std::int64_t step = count_.steps - 1;
   // A worker's task must not keep its own stream alive.
@@ -105,7 +107,7 @@ core::Work Method::start(const core::Buffer& grad, const layout::Layout& layout,
 // the method is as it was. Past the loss of a peer no step is counted twice.
 void Method::begin(const FirstBucket& bucket, comm::Communicator& communicator, bool opens,
                    const std::optional<Count>& before) {
-  if (agreed_.contains(agreement(bucket.layout, communicator))) {
+  if (agreed_.contains(agreement(bucket.layout, communicator, bucket.stream.device()))) {
     if (opens) begin_step(bucket.step);
     return;
   }
@@ -144,8 +146,10 @@ bool Method::opens_step(const layout::Layout& layout) {
 }
 
 std::uint64_t Method::agreement(const layout::Layout& layout,
-                                const comm::Communicator& communicator) {
-  return core::combine(layout.fingerprint(), static_cast<std::uint64_t>(communicator.size()));
+                                const comm::Communicator& communicator, core::Device device) {
+  const std::uint64_t world =
+      core::combine(static_cast<std::uint64_t>(communicator.size()), device.is_cuda() ? 1 : 0);
+  return core::combine(layout.fingerprint(), world);
 }
 
 void Method::agree(const FirstBucket& first, comm::Communicator& communicator) {
@@ -157,7 +161,7 @@ void Method::agree(const FirstBucket& first, comm::Communicator& communicator) {
   meet(communicator);
   // What one rank has no room for, none begins.
   comm::together(communicator, [&] { prepare_bucket(first); });
-  agreed_.insert(agreement(first.layout, communicator));
+  agreed_.insert(agreement(first.layout, communicator, first.stream.device()));
 }
 
 // What a bucket keeps on the device is filled in its first step, by the host. To be called before

@@ -259,12 +259,13 @@ class Method {
   void agree(const FirstBucket& first, comm::Communicator& communicator);
 
   static std::uint64_t agreement(const layout::Layout& layout,
-                                 const comm::Communicator& communicator);
+                                 const comm::Communicator& communicator, core::Device device);
   void compare(const layout::Layout& layout, comm::Communicator& communicator, std::int64_t step);
 
   Count count_;
   LossScale loss_scale_;
-  std::set<std::uint64_t> agreed_;  // layouts that all ranks are known to share
+  // Layouts that all ranks are known to share, and have room for on the host or on a GPU.
+  std::set<std::uint64_t> agreed_;
 };
 
 /// The method that `spec` describes: "dense", "half,values=bf16", "scalecom,rate=100,beta=0.1".

@@ -294,6 +294,19 @@ TEST(BadDevice, EverythingThatDoesNotBelongTogetherIsRefused) {
   EXPECT_NO_THROW(rank.reduce());
 }
 
+// Where the layout is known from the host, too.
+TEST(BadDevice, WhatWorksOnTheHostAloneRefusesAGpu) {
+  for (const char* const spec : {"adacomp", "sketched_sgd,rate=10"}) {
+    Alone rank(spec, layout_of({{1000, 10}}));
+    std::vector<float> host(1000, 1.0F);
+    rank.method->reduce(core::Buffer::of(host.data(), 1000), rank.layout, *rank.end);
+    const std::string what = refusal([&] { rank.reduce(); });
+    EXPECT_NE(what.find("works on gradients in host memory"), std::string::npos) << spec << what;
+    EXPECT_NO_THROW(
+        rank.method->reduce(core::Buffer::of(host.data(), 1000), rank.layout, *rank.end));
+  }
+}
+
 TEST(BadDevice, TooLittleMemorySaysHowMuchIsNeeded) {
   std::vector<layout::Slice> slices;
   const std::int64_t length = 4'000'000'000;
