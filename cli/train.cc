@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -176,12 +179,22 @@ void check(const Options& options) {
   }
 }
 
+// A path as a shell takes it for one word.
+std::string shell_word(const std::string& path) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_./-+=:,@%").find(c) != std::string_view::npos;
+  };
+  if (std::all_of(path.begin(), path.end(), plain)) return path;
+  return "'" + core::join(core::split(path, '\''), "'\\''") + "'";
+}
+
 int finish(const Options& options, const train::loop::Ending& ending) {
   if (!ending.is_complete()) {
     const core::Device device = options.place.device;
     fmt::print(stderr,
                "interrupted after step {} of {}; go on with: scalecom train --resume {}{}\n",
-               ending.done, ending.steps, ending.run.string(),
+               ending.done, ending.steps, shell_word(ending.run.string()),
                device.is_cuda() ? " --device " + core::to_string(device) : "");
     return kInterrupted;
   }
