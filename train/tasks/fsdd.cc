@@ -124,7 +124,7 @@ class SpokenDigits final : public Task {
       const std::uint64_t noise =
           core::combine(core::combine(seed_, static_cast<std::uint64_t>(shard.learner)),
                         static_cast<std::uint64_t>(shard.step));
-      models::Rows& own = rows.emplace_back(network_.width(), std::vector<std::int32_t>());
+      models::Rows& own = rows.emplace_back(models::Rows{network_.width(), {}});
       for (std::size_t i = 0; i < shard.samples.size(); ++i) {
         append(training_.compose(shard.samples[i], core::combine(noise, i)), own);
       }
