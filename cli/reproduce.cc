@@ -16,6 +16,7 @@
 #include "cli/meeting.h"
 #include "cli/place.h"
 #include "cli/progress.h"
+#include "cli/reproduction.h"
 #include "cli/scores.h"
 #include "cli/table.h"
 #include "scalecom/core/error.h"
@@ -70,17 +71,6 @@ struct Options {
   JsonOutput json;
 };
 
-/// A run of a row.
-struct Run {
-  const recipes::Recipe& recipe;
-  std::int64_t seed;
-  fs::path folder;
-
-  bool is_complete() const { return fs::exists(folder / "result.json"); }
-  bool is_begun() const { return fs::exists(folder / "config.json"); }
-  bool has_text() const { return fs::exists(folder / "hypotheses.txt"); }
-};
-
 /// Shows how far a run is.
 class Watcher final : public train::loop::Observer {
  public:
@@ -97,85 +87,6 @@ class Watcher final : public train::loop::Observer {
   std::string what_;
   Progress progress_;
 };
-
-/// All recipes, in the order of their priority and then of their names.
-std::vector<std::string> all_rows() {
-  std::vector<std::pair<int, std::string>> ranked;
-  for (const std::string& name : recipes::names()) {
-    ranked.emplace_back(recipes::find(name).priority, name);
-  }
-  std::sort(ranked.begin(), ranked.end());
-  std::vector<std::string> names;
-  for (auto& [priority, name] : ranked) names.push_back(std::move(name));
-  return names;
-}
-
-/// The rows, each after what it is compared with.
-std::vector<recipes::Recipe> wanted_rows(const std::vector<std::string>& names) {
-  std::vector<recipes::Recipe> rows;
-  const auto add = [&](const recipes::Recipe& recipe) {
-    const auto other = std::find_if(rows.begin(), rows.end(), [&](const recipes::Recipe& row) {
-      return row.name == recipe.name;
-    });
-    if (other == rows.end()) {
-      rows.push_back(recipe);
-    } else if (other->request != recipe.request || other->seeds != recipe.seeds ||
-               other->baseline != recipe.baseline) {
-      throw core::UsageError(core::concat("[reproduce] two recipes are called '", recipe.name,
-                                          "', by which runs are kept: rename one of them"));
-    }
-  };
-  for (const std::string& name : names.empty() ? all_rows() : names) {
-    const recipes::Recipe recipe = recipes::find(name);
-    if (!recipe.baseline.empty()) {
-      // That of a file may be a file beside it.
-      const fs::path beside = fs::path(name).parent_path() / (recipe.baseline + ".json");
-      const bool is_file = fs::path(name).extension() == ".json" && fs::exists(beside);
-      add(recipes::find(is_file ? beside.string() : recipe.baseline));
-    }
-    add(recipe);
-  }
-  return rows;
-}
-
-std::vector<Run> runs_of(const recipes::Recipe& recipe, const Options& options) {
-  std::vector<Run> runs;
-  for (const std::int64_t seed : recipe.seeds) {
-    if (options.seeds && std::cmp_equal(runs.size(), *options.seeds)) break;
-    runs.push_back({recipe, seed, options.out / recipe.name / core::concat("seed-", seed)});
-  }
-  return runs;
-}
-
-/// What decides a run of a recipe, but for how long it is, which follows from the data, and what is
-/// each run's own.
-ordered_json settings_of(const train::runs::Config& config) {
-  ordered_json settings = train::runs::to_json(config);
-  for (const char* const key : {"steps", "seed", "data", "recipe", "similarity_every"}) {
-    settings.erase(key);
-  }
-  return settings;
-}
-
-/// A run that was made by another version of the recipe, or of a file that was changed since, is no
-/// run of this one.
-void check_origin(const Run& run) {
-  const train::runs::Config made = train::runs::RunFolder::open(run.folder).config();
-  const std::string& wanted = run.recipe.request.recipe;
-  if (made.recipe != wanted) {
-    throw core::UsageError(core::concat("[reproduce] ", run.folder.string(), " was made by '",
-                                        made.recipe, "' and not by '", wanted,
-                                        "': move it away, or choose another --out"));
-  }
-  const ordered_json now = settings_of(train::runs::resolve(run.recipe.request));
-  const ordered_json then = settings_of(made);
-  for (const auto& [key, value] : then.items()) {
-    if (now.contains(key) && now.at(key) == value) continue;
-    throw core::UsageError(core::concat("[reproduce] ", run.folder.string(), " has ", key, " ",
-                                        value.dump(), ", which '", wanted,
-                                        "' no longer has: move it away, or choose another --out"));
-  }
-}
 
 /// Until it is complete, or interrupted.
 void carry_out(const Run& run, const train::runs::RunLock& lock, const Options& options,
@@ -195,18 +106,6 @@ void carry_out(const Run& run, const train::runs::RunLock& lock, const Options& 
   watcher.end();
   // Those of 64 learners are gigabytes, and a table has no use for them.
   if (ending.is_complete()) train::runs::RunFolder::open(run.folder).forget_checkpoints();
-}
-
-/// The folder of the complete run that a run is compared with: its baseline's, of the same seed.
-std::optional<fs::path> baseline_of(const Run& run, const std::vector<recipes::Recipe>& rows,
-                                    const Options& options) {
-  for (const recipes::Recipe& recipe : rows) {
-    if (recipe.name != run.recipe.baseline) continue;
-    for (const Run& other : runs_of(recipe, options)) {
-      if (other.seed == run.seed && other.is_complete()) return other.folder;
-    }
-  }
-  return std::nullopt;
 }
 
 /// What a complete run came to; nothing where its score is missing.
@@ -245,14 +144,14 @@ void list(const JsonOutput& output) {
 }
 
 /// Writes and shows the table of all that is complete.
-void report(const std::vector<recipes::Recipe>& rows, const Options& options, bool with_hints) {
+void report(const Reproduction& reproduction, const Options& options, bool with_hints) {
   std::vector<recipes::Outcomes> outcomes;
   std::vector<std::string> unscored;
-  for (const recipes::Recipe& recipe : rows) {
+  for (const recipes::Recipe& recipe : reproduction.rows()) {
     recipes::Outcomes row{recipe, {}, {}};
-    for (const Run& run : runs_of(recipe, options)) {
+    for (const Run& run : reproduction.runs_of(recipe)) {
       if (!run.is_complete()) continue;
-      if (const auto one = outcome(run, baseline_of(run, rows, options), row.metric)) {
+      if (const auto one = outcome(run, reproduction.baseline_of(run), row.metric)) {
         row.runs.push_back(*one);
       } else {
         unscored.push_back(run.folder.string());
@@ -328,13 +227,11 @@ void make(const Run& run, const Options& options, train::loop::Processes& proces
 }
 
 /// Rows come after their baselines, so what there is to compare with has its score.
-void score_all(const std::vector<recipes::Recipe>& rows, const Options& options) {
-  for (const recipes::Recipe& recipe : rows) {
-    for (const Run& run : runs_of(recipe, options)) {
-      if (!run.is_complete() || !run.has_text()) continue;
-      const auto baseline = baseline_of(run, rows, options);
-      if (!is_scored(run.folder, baseline)) score(run.folder, baseline, options.score);
-    }
+void score_all(const Reproduction& reproduction, const std::string& program) {
+  for (const Run& run : reproduction.runs()) {
+    if (!run.is_complete() || !run.has_text()) continue;
+    const auto baseline = reproduction.baseline_of(run);
+    if (!is_scored(run.folder, baseline)) score(run.folder, baseline, program);
   }
 }
 
@@ -345,38 +242,32 @@ int run(Options& options) {
     return 0;
   }
   check(options);
-  const std::vector<recipes::Recipe> rows = wanted_rows(options.rows);
+  const Reproduction reproduction(options.rows, options.out, options.seeds);
   const std::atomic<bool>& stop = catch_interrupts();
   const auto processes = meet(kName, kDeadline);
   if (processes->size() > 1) {
     throw core::UsageError("[reproduce] the runs take one process: leave out mpirun and torchrun");
   }
-  for (const recipes::Recipe& recipe : rows) {
-    for (const Run& run : runs_of(recipe, options)) {
-      if (run.is_begun()) check_origin(run);
-    }
-  }
+  reproduction.check_origins();
   make_folder(options.out);
   Tally tally;
-  for (const recipes::Recipe& recipe : rows) {
-    for (const Run& run : runs_of(recipe, options)) {
-      if (stop) return kInterrupted;
-      make(run, options, *processes, stop, tally);
-      if (stop && !run.is_complete()) {
-        fmt::print(stderr, "interrupted in {} seed {}; the same command goes on from here\n",
-                   recipe.name, run.seed);
-        return kInterrupted;
-      }
+  for (const Run& run : reproduction.runs()) {
+    if (stop) return kInterrupted;
+    make(run, options, *processes, stop, tally);
+    if (stop && !run.is_complete()) {
+      fmt::print(stderr, "interrupted in {} seed {}; the same command goes on from here\n",
+                 run.recipe.name, run.seed);
+      return kInterrupted;
     }
   }
   std::exception_ptr unscored;
   try {
-    if (!options.score.empty()) score_all(rows, options);
+    if (!options.score.empty()) score_all(reproduction, options.score);
   } catch (const core::UsageError&) {
     unscored = std::current_exception();
   }
   if (stop) return kInterrupted;
-  report(rows, options, unscored == nullptr);
+  report(reproduction, options, unscored == nullptr);
   if (tally.elsewhere > 0) {
     fmt::print(stderr, "{} of the runs are being made by other processes\n", tally.elsewhere);
   }
