@@ -49,7 +49,9 @@ double on_the_line(const std::vector<KernelTime>& points, double elements) {
   const KernelTime& a = points[after - 1];
   const KernelTime& b = points[after];
   const double slope = (b.seconds - a.seconds) / (b.elements - a.elements);
-  return std::max(0.0, a.seconds + slope * (elements - a.elements));
+  const double seconds = a.seconds + slope * (elements - a.elements);
+  // Below the smallest the line can fall to nothing, and work is never for nothing.
+  return elements < a.elements ? std::max(seconds, a.seconds * elements / a.elements) : seconds;
 }
 
 }  // namespace

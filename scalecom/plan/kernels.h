@@ -23,7 +23,8 @@ class Kernels {
   const std::string& source() const { return source_; }
 
   /// Seconds for a bucket of so many elements: between two sizes that were measured on a line
-  /// through them, beyond the largest in proportion. `spec` is a method's own, with all its options
+  /// through them, beyond the largest in proportion, and below the smallest on the line through the
+  /// first two, but no less than in proportion. `spec` is a method's own, with all its options
   /// (Method::spec()); measurements whose options, but for the rate, are other ones do not count,
   /// and of the rest those of the nearest rate do. Nothing where there is none, but for dense,
   /// which has no work of its own.

@@ -31,6 +31,14 @@ TEST(Kernels, LieOnALineThroughWhatWasMeasured) {
   EXPECT_DOUBLE_EQ(kernels.seconds("topk,rate=7", 1e6).value(), 3);
 }
 
+// What grows faster than the elements would take nothing, or less, of few.
+TEST(Kernels, OfFewElementsTakeNoLessThanInProportion) {
+  const Kernels kernels("a device", "a test", {{"topk", 1e6, 0.2}, {"topk", 4e6, 1.2}});
+  EXPECT_DOUBLE_EQ(kernels.seconds("topk", 4e5).value(), 0.08);
+  EXPECT_DOUBLE_EQ(kernels.seconds("topk", 1e3).value(), 0.2e-3);
+  EXPECT_DOUBLE_EQ(kernels.seconds("topk", 2e6).value(), 0.2 + 1.0 / 3);
+}
+
 TEST(Kernels, OfTheNearestRateAndTheSameOptions) {
   const Kernels kernels = some();
   EXPECT_DOUBLE_EQ(kernels.seconds("scalecom,rate=300,select=chunk", 1e6).value(), 2);
