@@ -48,6 +48,15 @@ std::string note_on(const Candidate& candidate, const Kernels& kernels) {
   return core::join(notes, "; ");
 }
 
+// From where on a method that is faster here is not.
+std::string limit_of(const Outcome& outcome) {
+  if (!std::isfinite(outcome.pays_below)) return "it pays at any bandwidth";
+  if (outcome.pays_below > 0) {
+    return concat("it pays below ", bandwidth_text(outcome.pays_below), " between nodes");
+  }
+  return "it has fewer hops than dense and more bytes, and does not pay at low bandwidths";
+}
+
 void check_link(const Link& link, const char* which) {
   if (!(link.bandwidth > 0) || !std::isfinite(link.bandwidth)) {
     throw core::UsageError(concat("[plan] the bandwidth ", which, " is ", link.bandwidth,
@@ -65,6 +74,16 @@ void check_link(const Link& link, const char* which) {
     }
     last = hop;
   }
+}
+
+// A step that planning can say something of.
+StepTime step_of(const Candidate& candidate) {
+  const StepTime time = candidate.time();
+  if (!(time.step > 0) || !std::isfinite(time.step)) {
+    throw core::UsageError(concat("[plan] a step of ", candidate.spec(), " takes ", time.step,
+                                  " s: some figure is too large or too small to plan with"));
+  }
+  return time;
 }
 
 }  // namespace
@@ -100,13 +119,13 @@ void check(const Setting& setting) {
 std::vector<Outcome> look_ahead(const Setting& setting, const std::vector<std::string>& methods) {
   check(setting);
   const Candidate dense(setting, "dense");
-  const double dense_step = dense.time().step;
+  const double dense_step = step_of(dense).step;
   std::vector<Outcome> outcomes;
   for (const std::string& spec : methods) {
     const Candidate candidate(setting, spec);
     Outcome outcome;
     outcome.method = spec;
-    outcome.time = candidate.time();
+    outcome.time = step_of(candidate);
     outcome.measured = candidate.measured();
     outcome.moved = candidate.moved();
     const double sent = sent_between(candidate.moved());
@@ -126,7 +145,10 @@ std::string advise(const std::vector<Outcome>& outcomes) {
   const Outcome* best = nullptr;
   for (const Outcome& outcome : outcomes) {
     if (!outcome.note.empty()) continue;
-    if (best == nullptr || outcome.speedup > kBetter * best->speedup) best = &outcome;
+    if (best == nullptr || outcome.speedup > kBetter * best->speedup ||
+        (best->speedup < kWorthwhile && outcome.speedup >= kWorthwhile)) {
+      best = &outcome;
+    }
   }
   if (best == nullptr) return "No method here has kernels that were measured on this device.";
   const auto rounded = [](double value, double unit) { return std::round(value / unit) * unit; };
@@ -142,12 +164,8 @@ std::string advise(const std::vector<Outcome>& outcomes) {
                             : std::string(),
                   ".");
   }
-  const std::string limit =
-      std::isfinite(best->pays_below)
-          ? concat("it pays below ", bandwidth_text(best->pays_below), " between nodes")
-          : std::string("it pays at any bandwidth");
   return concat("Use ", best->method, ": a step of ", rounded(best->time.step * 1e3, 0.01), " ms, ",
-                rounded(best->speedup, 0.01), " times as fast as dense; ", limit, ".");
+                rounded(best->speedup, 0.01), " times as fast as dense; ", limit_of(*best), ".");
 }
 
 }  // namespace scalecom::plan

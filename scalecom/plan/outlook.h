@@ -41,8 +41,9 @@ struct Outcome {
   methods::LevelTraffic moved;  ///< in a step, by the busiest worker
   double effective_rate = 1;    ///< dense bytes over those sent, between nodes
   double speedup = 1;           ///< over dense
-  /// Bytes a second between nodes below which it is faster than dense: 0 for never, infinity for
-  /// always.
+  /// Bytes a second between nodes below which it is faster than dense: infinity for always, 0 for
+  /// none. A method of fewer hops and more bytes than dense has none, and can be faster all the
+  /// same where the bandwidth is high.
   double pays_below = 0;
   std::string note;  ///< what a reader has to know; mostly empty
 };

@@ -68,6 +68,7 @@ double checked(const std::string& text, const std::string& what, double unit, bo
   };
   if (unit == 0) refuse(", which has no unit that is known");
   const double value = take_apart(text).number * unit;
+  if (!std::isfinite(value)) refuse(", which is too large");
   if (value < 0 || (value == 0 && !zero_allowed)) {
     refuse(zero_allowed ? ", which is under 0" : ", which is not over 0");
   }

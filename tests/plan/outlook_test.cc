@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "scalecom/core/error.h"
 #include "scalecom/core/text.h"
@@ -135,7 +136,75 @@ TEST(Outlook, SettingsThatCannotBe) {
   refused([](Setting& one) { one.bucket_bytes = 0; });
   refused([](Setting& one) { one.deviation = -1; });
   refused([](Setting& one) { one.network.per_node = 2; });
+  // Each figure alone can be.
+  refused([](Setting& one) { one.network.between.bandwidth = 1e-301; });
+  refused([](Setting& one) { one.network.between.latency = 1e308; });
+  refused([](Setting& one) { one.flops = 1e-300; });
   EXPECT_THROW(look_ahead(setting(8, 1e9), {"nope"}), core::UsageError);
+}
+
+// Over a distance, where a hop costs more than the bytes.
+TEST(Outlook, FewerHopsCanPayWhereMoreBytesTakeNoTime) {
+  Setting one = setting(256, 100e9);
+  one.bucket_bytes = 1e9;
+  one.network.between.latency = 0.08;
+  const auto outcomes = look_ahead(one, {"topk,rate=100"});
+  EXPECT_GT(outcomes.front().speedup, 2);
+  EXPECT_EQ(outcomes.front().pays_below, 0);
+  const std::string advice = advise(outcomes);
+  EXPECT_NE(advice.find("Use topk"), std::string::npos) << advice;
+  EXPECT_NE(advice.find("does not pay at low bandwidths"), std::string::npos) << advice;
+  one.network.between.bandwidth = 1e8;
+  EXPECT_LT(outcome_of(one, "topk,rate=100").speedup, 1);
+}
+
+Outcome of(const std::string& method, double speedup, double pays_below) {
+  Outcome outcome;
+  outcome.method = method;
+  outcome.time.step = 0.0123456;
+  outcome.speedup = speedup;
+  outcome.pays_below = pays_below;
+  return outcome;
+}
+
+TEST(Advice, IsOneSentence) {
+  EXPECT_EQ(advise({of("dense", 1, 0), of("a", 1.256, 2e9)}),
+            "Use a: a step of 12.35 ms, 1.26 times as fast as dense; it pays below 2 GB/s "
+            "(16 Gbit/s) between nodes.");
+  EXPECT_EQ(advise({of("a", 2, std::numeric_limits<double>::infinity())}),
+            "Use a: a step of 12.35 ms, 2 times as fast as dense; it pays at any bandwidth.");
+  EXPECT_EQ(advise({of("dense", 1, 0)}),
+            "Stay with dense: no method makes the step over 5 % shorter.");
+}
+
+// A later method gives up more, and has to be two hundredths better than the one before it.
+TEST(Advice, OfMethodsThatAreAlikeTakesTheFirst) {
+  const auto starts = [](const std::vector<Outcome>& outcomes, const std::string& words) {
+    EXPECT_TRUE(advise(outcomes).starts_with(words)) << advise(outcomes);
+  };
+  starts({of("a", 1.9, 1e9), of("b", 1.93, 1e9)}, "Use a");
+  starts({of("a", 1.9, 1e9), of("b", 1.95, 1e9)}, "Use b");
+  starts({of("dense", 1, 0), of("a", 1.049, 1e9)}, "Stay with dense");
+  starts({of("dense", 1, 0), of("a", 1.051, 1e9)}, "Use a");
+  // The first is no reason to stay with dense.
+  starts({of("dense", 1, 0), of("a", 1.045, 1e9), of("b", 1.06, 1e9)}, "Use b");
+}
+
+TEST(Advice, StayingSaysWhereCompressionBegins) {
+  Outcome noted = of("c", 1, 9e9);
+  noted.note = "its kernels were not measured";
+  const double always = std::numeric_limits<double>::infinity();
+  const std::string text =
+      advise({of("dense", 1, 0), of("a", 1, 2e9), of("b", 1, 1e9), noted, of("d", 1, always)});
+  EXPECT_NE(text.find("begins to pay below 2 GB/s (16 Gbit/s)."), std::string::npos) << text;
+}
+
+// Whose kernels are unknown, or whose bytes, is never recommended.
+TEST(Advice, PassesOverWhatHasANote) {
+  Outcome noted = of("a", 5, 9e9);
+  noted.note = "its kernels were not measured";
+  EXPECT_TRUE(advise({of("dense", 1, 0), noted}).starts_with("Stay with dense"));
+  EXPECT_TRUE(advise({noted}).starts_with("No method here"));
 }
 
 TEST(Advice, FollowsTheSpeedup) {
