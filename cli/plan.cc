@@ -83,10 +83,15 @@ void check_together(const Options& options) {
     throw core::UsageError(
         "[plan] --tflops and --step-ms both say how long computing takes: give one");
   }
+  if (options.step_ms && options.sweep.starts_with("batch")) {
+    throw core::UsageError(
+        "[plan] --step-ms is of one batch, and --sweep is of several: give --tflops instead");
+  }
   needs(options.efficiency.has_value(), "--efficiency", options.tflops.has_value(), "--tflops");
   needs(!options.latency.empty(), "--latency", !options.bandwidth.empty(), "--bandwidth");
   needs(!options.inside_bandwidth.empty(), "--inside-bandwidth", options.groups != 1, "--groups");
   needs(!options.inside_latency.empty(), "--inside-latency", options.groups != 1, "--groups");
+  needs(!options.sweep.empty(), "--sweep", !options.model.empty(), "--model");
   needs(options.device.has_value(), "--device", options.measure, "--measure");
   needs(options.deadline.has_value(), "--deadline", options.measure, "--measure");
 }
@@ -195,6 +200,10 @@ plan::Setting setting_of(const Options& options, const std::optional<Measured>& 
   plan::Setting setting{plan_model(options.model), network_of(options, measured),
                         plan_kernels(options.kernels)};
   const bool known = setting.model.measured();
+  if (known && options.tflops) {
+    throw core::UsageError(core::concat("[plan] --tflops and the times of ", options.model,
+                                        " both say how long computing takes: leave --tflops out"));
+  }
   if (!known && !options.tflops && !options.step_ms) {
     missing("--tflops", "what an accelerator reaches, or --step-ms, a worker's measured step");
   }

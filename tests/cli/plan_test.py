@@ -112,6 +112,7 @@ def test_a_model_of_ones_own(folder):
     row = planned(*plan)["rows"][0]
     assert row["batch"] == 16 and abs(row["compute_ms"] - 12) < 1e-9, row
     assert abs(planned(*plan, "--batch", 32)["rows"][0]["compute_ms"] - 24) < 1e-9
+    expect_refused(run(*plan, "--tflops", 400), "--tflops", "mine.json", "leave --tflops out")
     del layers[2]["backward_ms"]
     path.write_text(json.dumps({"name": "mine", "batch": 16, "layers": layers}))
     expect_refused(run(*plan), "mine.json", "layer 2", "backward_ms")
@@ -211,6 +212,7 @@ def test_mistakes(folder):
     refused("--step-ms 0", tflops=None, step_ms=0)
     refused("--tflops and --step-ms", "give one", step_ms=85)
     refused("--efficiency", "--tflops", tflops=None, step_ms=85, efficiency=0.5)
+    refused("--step-ms", "--sweep", "--tflops", tflops=None, step_ms=85, sweep="batch=8,16")
     refused("--inside-bandwidth", "--groups", inside_bandwidth="1GB/s")
     refused("--inside-latency", "--groups", inside_latency="1us")
     refused("--device", "--measure", device="cuda")
