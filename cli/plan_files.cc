@@ -2,16 +2,20 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "scalecom/core/error.h"
+#include "scalecom/core/options.h"
 #include "scalecom/core/text.h"
+#include "scalecom/methods/method.h"
 #include "train/runs/json.h"
 
 namespace cli {
 namespace {
 
 namespace core = scalecom::core;
+namespace methods = scalecom::methods;
 namespace plan = scalecom::plan;
 using nlohmann::ordered_json;
 
@@ -65,13 +69,31 @@ std::vector<plan::KernelTime> of_step(const ordered_json& figures, const std::st
   return {{spec, positive(figures, "elements", path), slower * kMilli}};
 }
 
+// The method and those options, written or not, that its own work depends on.
+std::string measured_spec(const std::string& spec, const std::string& path) {
+  // Options that change numbers, or how much is compressed of which tensor, and not the work.
+  static const std::set<std::string> kElsewhere{"beta", "a",     "decay", "b",     "warmup",
+                                                "seed", "rates", "first", "groups"};
+  core::OptionString options;
+  try {
+    options = core::OptionString::parse(methods::make(spec)->spec());
+  } catch (const core::UsageError& error) {
+    refuse(path, core::concat("has a method that is none: ", error.what()));
+  }
+  std::string text = options.name;
+  for (const auto& [key, value] : options.settings) {
+    if (!kElsewhere.contains(key)) text += core::concat(",", key, "=", value);
+  }
+  return text;
+}
+
 // Of `bench reduce`.
 std::vector<plan::KernelTime> of_reduce(const ordered_json& figures, const std::string& path) {
   std::vector<plan::KernelTime> times;
   const double elements = positive(figures, "elements", path);
   for (const ordered_json& row : field<std::vector<ordered_json>>(figures, "rows", path)) {
     // What a method takes on its own can be too short to be measured.
-    times.push_back({field<std::string>(row, "method", path), elements,
+    times.push_back({measured_spec(field<std::string>(row, "method", path), path), elements,
                      not_negative(row, "kernel_ms", path) * kMilli});
   }
   return times;

@@ -129,6 +129,17 @@ def test_kernels_of_this_machine(folder):
     assert rows["powersgd,rank=4"]["compress_measured"] and rows["powersgd,rank=4"]["compress_ms"] > 0
     assert not rows["topk,rate=100"]["compress_measured"]
     assert "not measured" in rows["topk,rate=100"]["note"]
+    # What was measured of one selection says nothing of another, written or not.
+    rows = rows_of(*RESNET, "--kernels", path, "--methods",
+                   "scalecom,rate=100,beta=1,scalecom,rate=100,select=exact,powersgd,rank=8")
+    assert [row["compress_measured"] for row in rows.values()] == [True, False, False], rows
+    measured = json.loads(path.read_text())
+    measured["rows"][1]["method"] = "scalecom,rate=100,beta=.10"
+    path.write_text(json.dumps(measured))
+    assert rows_of(*RESNET, "--kernels", path)["scalecom,rate=100,beta=0.1"]["compress_measured"]
+    measured["rows"][1]["method"] = "nope"
+    path.write_text(json.dumps(measured))
+    expect_refused(run(*RESNET, "--kernels", path), "kernels.json", "nope")
     step = folder / "step.json"
     expect_ok(run("bench", "step", "--elements", 100000, "--repeats", 3, "--json", step))
     assert rows_of(*RESNET, "--kernels", step)["scalecom,rate=100,beta=0.1"]["compress_measured"]

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "scalecom/core/error.h"
+#include "scalecom/methods/method.h"
 
 namespace scalecom::plan {
 namespace {
@@ -51,6 +52,28 @@ TEST(Kernels, AreNotGuessed) {
   EXPECT_FALSE(kernels.seconds("scalecom,rate=100,select=random", 1e6).has_value());
   EXPECT_FALSE(kernels.seconds("powersgd,rank=4", 1e6).has_value());
   EXPECT_EQ(kernels.seconds("dense", 1e6), 0);
+}
+
+// Of other options than those that were measured, the work is another.
+TEST(Kernels, StoredOnesSpeakOfTheOptionsThatWereMeasured) {
+  const auto knows = [](const char* device, const std::string& spec) {
+    const std::string all = methods::make(spec)->spec();
+    return stored_kernels_of(device).seconds(all, 1e6).has_value();
+  };
+  for (const char* const spec : {"half", "weighted", "scalecom,beta=0.3,rate=50", "topk,rate=10"}) {
+    EXPECT_TRUE(knows("h200", spec)) << spec;
+    EXPECT_TRUE(knows("epyc", spec)) << spec;
+  }
+  for (const char* const spec : {"adacomp", "sketched_sgd", "sketched_sgd,rate=50"}) {
+    EXPECT_TRUE(knows("epyc", spec)) << spec;
+  }
+  for (const char* const spec :
+       {"half,values=bf16", "weighted,select=exact", "scalecom,select=random", "powersgd"}) {
+    EXPECT_FALSE(knows("h200", spec)) << spec;
+  }
+  for (const char* const spec : {"sketched_sgd,rows=9", "adacomp,bin=50"}) {
+    EXPECT_FALSE(knows("epyc", spec)) << spec;
+  }
 }
 
 TEST(Kernels, StoredOnesHaveADeviceAndASource) {
