@@ -106,8 +106,7 @@ std::string one_table(const PlannedPoint& point) {
     rows.push_back({outcome.method, ms(time.step), ms(time.compute),
                     outcome.measured ? ms(time.compress) : "?", ms(time.comm), ms(time.exposed),
                     fmt::format("{:.1f} %", 100 * share_of(time)),
-                    fmt::format("{:.2f}x", outcome.speedup),
-                    bytes_text(static_cast<double>(outcome.moved.between.total().sent)),
+                    fmt::format("{:.2f}x", outcome.speedup), bytes_text(outcome.sent_between),
                     pays_text(outcome.pays_below)});
   }
   return fmt::format("{}\n", table(rows));

@@ -126,6 +126,11 @@ Candidate::Candidate(const Setting& setting, const std::string& spec)
   }
 }
 
+double Candidate::sent_between() const {
+  const auto sent = static_cast<double>(moved_.between.total().sent);
+  return grouped_ ? sent : sent * share_between(network_);
+}
+
 StepTime Candidate::time(double bandwidth) const {
   Network network = network_;
   network.between = network.between.with_bandwidth(bandwidth);

@@ -17,6 +17,8 @@ class Candidate {
   bool measured() const { return measured_; }
   /// Of all buckets.
   const methods::LevelTraffic& moved() const { return moved_; }
+  /// Bytes of them that leave the node, of a worker in the mean where it shares one.
+  double sent_between() const;
 
   StepTime time() const { return time_over(network_); }
   /// The step where a node has so many bytes a second to others.

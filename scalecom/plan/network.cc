@@ -115,6 +115,15 @@ int hops(Call call, Algorithm algorithm, int ranks) {
   return 0;
 }
 
+// With all to all, each member sends its own to those of all other nodes. A ring or a tree enters
+// and leaves a node once.
+double share_between(const Network& network) {
+  if (network.nodes() == 1) return 0;
+  const auto workers = static_cast<double>(network.workers);
+  return network.algorithm == Algorithm::kDirect ? (workers - network.per_node) / (workers - 1)
+                                                 : 1.0 / network.per_node;
+}
+
 WireTime wire_time(const methods::LevelTraffic& levels, bool grouped, const Network& network) {
   const int members = network.per_node;
   const auto take = [&](const comm::Counters& counters, const Link& link, int ranks,
@@ -131,16 +140,13 @@ WireTime wire_time(const methods::LevelTraffic& levels, bool grouped, const Netw
   }
   if (members == 1) return {0, take(levels.between, network.between, network.workers, 1), 0};
   if (network.nodes() == 1) return {0, take(levels.between, network.inside, members, 1), 0};
-  // With all to all, each member sends its own to those of all other nodes. A ring or a tree enters
-  // and leaves a node once.
-  const auto workers = static_cast<double>(network.workers);
-  const bool direct = network.algorithm == Algorithm::kDirect;
-  const double outside = direct ? (workers - members) / (workers - 1) : 1;
-  const double crossing = direct ? members * outside : 1;
+  const double outside = share_between(network);
+  // In a ring or a tree all of a worker's bytes may be for its own node.
+  const double inside = network.algorithm == Algorithm::kDirect ? 1 - outside : 1;
   // Both kinds of wire at the same time: what is shorter is hidden.
   return {0,
-          std::max(take(levels.between, network.between, network.workers, crossing),
-                   take(levels.between, network.inside, network.workers, direct ? 1 - outside : 1)),
+          std::max(take(levels.between, network.between, network.workers, members * outside),
+                   take(levels.between, network.inside, network.workers, inside)),
           0};
 }
 

@@ -53,6 +53,9 @@ struct Network {
   int nodes() const { return workers / per_node; }
 };
 
+/// Of what workers send whose method has no groups, the share that leaves their node, in the mean.
+double share_between(const Network& network);
+
 /// Seconds that a bucket's calls take where nothing else is on the wires: inside the node, where
 /// groups take their mean first; between nodes; inside again. All that has no groups is `between`.
 struct WireTime {

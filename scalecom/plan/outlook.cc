@@ -32,10 +32,6 @@ double break_even(const Candidate& dense, const Candidate& method) {
   return std::exp(low);
 }
 
-double sent_between(const methods::LevelTraffic& levels) {
-  return static_cast<double>(levels.between.total().sent);
-}
-
 std::string note_on(const Candidate& candidate, const Kernels& kernels) {
   std::vector<std::string> notes;
   if (!candidate.measured()) {
@@ -128,8 +124,10 @@ std::vector<Outcome> look_ahead(const Setting& setting, const std::vector<std::s
     outcome.time = step_of(candidate);
     outcome.measured = candidate.measured();
     outcome.moved = candidate.moved();
-    const double sent = sent_between(candidate.moved());
-    outcome.effective_rate = sent > 0 ? sent_between(dense.moved()) / sent : 1;
+    outcome.sent_between = candidate.sent_between();
+    if (outcome.sent_between > 0) {
+      outcome.effective_rate = dense.sent_between() / outcome.sent_between;
+    }
     outcome.speedup = dense_step / outcome.time.step;
     outcome.pays_below = candidate.spec() == dense.spec() ? 0 : break_even(dense, candidate);
     outcome.note = note_on(candidate, setting.kernels);

@@ -39,7 +39,8 @@ struct Outcome {
   StepTime time;
   bool measured = true;  ///< whether what compression takes was; it counts as nothing where not
   methods::LevelTraffic moved;  ///< in a step, by the busiest worker
-  double effective_rate = 1;    ///< dense bytes over those sent, between nodes
+  double sent_between = 0;      ///< bytes of them that leave the node
+  double effective_rate = 1;    ///< of dense over those; 1 where none do
   double speedup = 1;           ///< over dense
   /// Bytes a second between nodes below which it is faster than dense: infinity for always, 0 for
   /// none. A method of fewer hops and more bytes than dense has none, and can be faster all the

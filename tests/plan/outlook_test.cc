@@ -96,6 +96,26 @@ TEST(Outlook, GroupsSendLessBetweenNodes) {
   EXPECT_THROW(outcome_of(one, "dense"), core::UsageError);
 }
 
+// Of a method without groups, what goes to members of the same node does not leave it.
+TEST(Outlook, TheEffectiveRateIsOfWhatLeavesANode) {
+  Setting one = setting(64, 1e9);
+  one.network.per_node = 8;
+  one.network.inside = {300e9, 0};
+  const Outcome topk = outcome_of(one, "topk,rate=100");
+  const auto sent = static_cast<double>(topk.moved.between.total().sent);
+  EXPECT_DOUBLE_EQ(topk.sent_between, sent * 56 / 63);
+  EXPECT_NEAR(topk.effective_rate, outcome_of(one, "dense").sent_between / (sent * 56 / 63), 1e-12);
+  EXPECT_EQ(outcome_of(one, "dense").effective_rate, 1);
+  EXPECT_NEAR(outcome_of(one, "half").effective_rate, 2, 1e-3);
+  one.network.algorithm = Algorithm::kRing;
+  EXPECT_DOUBLE_EQ(outcome_of(one, "topk,rate=100").sent_between, sent / 8);
+  one.network.per_node = 64;
+  EXPECT_EQ(outcome_of(one, "topk,rate=100").sent_between, 0);
+  EXPECT_EQ(outcome_of(one, "topk,rate=100").effective_rate, 1);
+  one.network.per_node = 1;
+  EXPECT_EQ(outcome_of(one, "topk,rate=100").sent_between, sent);
+}
+
 TEST(Outlook, AMeasuredStepAndStragglersScaleComputing) {
   Setting one = setting(64, 1e9);
   one.step_seconds = 0.03;
