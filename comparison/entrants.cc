@@ -79,7 +79,7 @@ bool has_option(const std::string& name, const std::string& key) {
 
 std::vector<Entrant> parse_methods(const std::string& list) {
   if (list.empty()) {
-    throw core::UsageError(core::concat("[compare] --methods is empty; give all, or some of ",
+    throw core::UsageError(core::concat("[methods] --methods is empty; give all, or some of ",
                                         core::join(methods::names())));
   }
   std::vector<Entrant> entrants;
@@ -89,7 +89,7 @@ std::vector<Entrant> parse_methods(const std::string& list) {
     for (const Entrant& other : entrants) {
       if (other.label != entrant.label) continue;
       throw core::UsageError(
-          core::concat("[compare] '", text, "' stands twice among --methods: give it once"));
+          core::concat("[methods] '", text, "' stands twice among --methods: give it once"));
     }
     entrants.push_back(std::move(entrant));
   }

@@ -56,9 +56,10 @@ void check(const Plan& plan) {
   if (std::set<int>(plan.learners.begin(), plan.learners.end()).size() != plan.learners.size()) {
     throw core::UsageError("[compare] a number stands twice among --learners: give it once");
   }
-  if (plan.large_batch < 1) {
+  if (plan.large_batch < 1 || plan.large_batch > train::runs::kMostLearners) {
     throw core::UsageError(core::concat("[compare] --large-batch ", plan.large_batch,
-                                        " is out of range; give 2 or more, or 1 for none"));
+                                        " is out of range; give 2 to ", train::runs::kMostLearners,
+                                        ", or 1 for none"));
   }
   if (!(plan.warmup >= 0 && plan.warmup < 1)) {
     throw core::UsageError(core::concat("[compare] --warmup ", plan.warmup,

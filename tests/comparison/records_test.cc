@@ -157,6 +157,7 @@ TEST(Plan, MistakesAreRefused) {
   refused([](Plan& plan) { plan.learners = {2, 4, 2}; });
   refused([](Plan& plan) { plan.learners = {1000}; });  // 3,000 at the large batch
   refused([](Plan& plan) { plan.large_batch = 0; });
+  refused([](Plan& plan) { plan.large_batch = (1 << 30) + 1; });  // times 4 it would be 4 again
   refused([](Plan& plan) { plan.warmup = 1; });
   refused([](Plan& plan) { plan.warmup = -0.1; });
   refused([](Plan& plan) { plan.request.task = "nope"; });
