@@ -133,7 +133,8 @@ Link fit_link(std::span<const HopTime> times) {
   for (const HopTime& time : std::span(sorted).subspan(1)) {
     if (is_short(time)) pings.push_back(without_bytes(time));
   }
-  const double ping = median(pings);
+  // Where no message is short, what is left of one can be less than nothing.
+  const double ping = std::max(0.0, median(pings));
   const auto begin = std::find_if(sorted.begin(), sorted.end(), [&](const HopTime& time) {
     return time.seconds > kFarLonger * ping;
   });

@@ -1,5 +1,6 @@
 #include "scalecom/plan/units.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -92,11 +93,14 @@ double parse_bytes(const std::string& text, const std::string& what) {
 
 std::string bandwidth_text(double bytes_per_second) {
   static constexpr std::array kNames{"", "k", "M", "G", "T"};
-  const auto text = [](double value, const char* unit) {
-    std::size_t prefix = 0;
-    for (; value >= 1000 && prefix + 1 < kNames.size(); ++prefix) value /= 1000;
+  const auto three_digits = [](double value) {
     const double digits = std::pow(10, 2 - std::floor(std::log10(std::max(value, 1e-9))));
-    return core::concat(std::round(value * digits) / digits, " ", kNames[prefix], unit);
+    return std::round(value * digits) / digits;
+  };
+  const auto text = [&](double value, const char* unit) {
+    std::size_t prefix = 0;
+    for (; three_digits(value) >= 1000 && prefix + 1 < kNames.size(); ++prefix) value /= 1000;
+    return core::concat(three_digits(value), " ", kNames[prefix], unit);
   };
   return core::concat(text(bytes_per_second, "B/s"), " (", text(8 * bytes_per_second, "bit/s"),
                       ")");

@@ -76,6 +76,13 @@ TEST(FitLink, MoreBytesNeverTakeLess) {
   }
 }
 
+// Of messages that are all long.
+TEST(FitLink, NoLatencyIsUnderNothing) {
+  const Link found = fit_link(std::vector<HopTime>{{1e6, 0.01}, {2e6, 0.02}, {4e6, 0.045}});
+  EXPECT_EQ(found.latency, 0);
+  EXPECT_NEAR(found.bandwidth, 90e6, 2e6);
+}
+
 TEST(FitLink, RefusesWhatIsNoLink) {
   EXPECT_THROW(fit_link(std::vector<HopTime>{{1, 1}, {2, 2}}), core::UsageError);
   EXPECT_THROW(fit_link(std::vector<HopTime>{{1, 1}, {2, 0}, {3, 1}}), core::UsageError);
