@@ -61,6 +61,9 @@ constexpr double kMilli = 1e-3;
 
 // Of `bench step`: one method, the slower of its two parts.
 std::vector<plan::KernelTime> of_step(const ordered_json& figures, const std::string& path) {
+  if (!field<bool>(figures, "verified", path)) {
+    refuse(path, "is of a step whose results were wrong");
+  }
   const double slower =
       std::max(positive(figures, "step_ms", path), positive(figures, "follower_ms", path));
   const std::string spec =
@@ -117,7 +120,12 @@ plan::Kernels plan_kernels(const std::string& names) {
     }
     const ordered_json figures = read(name);
     if (!figures.is_object()) refuse(name, "is not what scalecom bench writes");
-    device = field<std::string>(figures, "device", name);
+    const auto its_device = field<std::string>(figures, "device", name);
+    if (!device.empty() && its_device != device) {
+      refuse(name, core::concat("is of ", its_device, " and what is before it of ", device,
+                                "; several --kernels are files of one machine"));
+    }
+    device = its_device;
     const auto more = figures.contains("rows") ? of_reduce(figures, name) : of_step(figures, name);
     times.insert(times.end(), more.begin(), more.end());
   }

@@ -143,6 +143,13 @@ def test_kernels_of_this_machine(folder):
     step = folder / "step.json"
     expect_ok(run("bench", "step", "--elements", 100000, "--repeats", 3, "--json", step))
     assert rows_of(*RESNET, "--kernels", step)["scalecom,rate=100,beta=0.1"]["compress_measured"]
+    figures = json.loads(step.read_text())
+    step.write_text(json.dumps(figures | {"verified": False}))
+    expect_refused(run(*RESNET, "--kernels", step), "step.json", "wrong")
+    step.write_text(json.dumps(figures | {"device": "cuda"}))
+    other = folder / "other.json"
+    other.write_text(json.dumps(figures))
+    expect_refused(run(*RESNET, "--kernels", f"{other},{step}"), "step.json", "cuda", "one machine")
     step.write_text("{}")
     expect_refused(run(*RESNET, "--kernels", step), "step.json", "device")
     expect_refused(run(*RESNET, "--kernels", "abacus"), "abacus", "h200")
