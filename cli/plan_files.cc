@@ -57,7 +57,7 @@ double not_negative(const ordered_json& object, const char* key, const std::stri
   return value;
 }
 
-constexpr double kMilli = 1e-3;
+constexpr double kMillisecond = 1e-3;
 
 // Of `bench step`: one method, the slower of its two parts.
 std::vector<plan::KernelTime> of_step(const ordered_json& figures, const std::string& path) {
@@ -69,7 +69,7 @@ std::vector<plan::KernelTime> of_step(const ordered_json& figures, const std::st
   const std::string spec =
       core::concat("scalecom,rate=", core::shortest(positive(figures, "rate", path)),
                    ",select=", field<std::string>(figures, "select", path));
-  return {{spec, positive(figures, "elements", path), slower * kMilli}};
+  return {{spec, positive(figures, "elements", path), slower * kMillisecond}};
 }
 
 // The method and those options, written or not, that its own work depends on.
@@ -97,7 +97,7 @@ std::vector<plan::KernelTime> of_reduce(const ordered_json& figures, const std::
   for (const ordered_json& row : field<std::vector<ordered_json>>(figures, "rows", path)) {
     // What a method takes on its own can be too short to be measured.
     times.push_back({measured_spec(field<std::string>(row, "method", path), path), elements,
-                     not_negative(row, "kernel_ms", path) * kMilli});
+                     not_negative(row, "kernel_ms", path) * kMillisecond});
   }
   return times;
 }

@@ -70,8 +70,7 @@ std::string advice_on(const std::vector<PlannedPoint>& points, const std::option
 std::string pays_text(double below) {
   if (below <= 0) return "-";
   if (!std::isfinite(below)) return "always";
-  const std::string text = plan::bandwidth_text(below);
-  return text.substr(0, text.find(" ("));
+  return plan::byte_rate_text(below);
 }
 
 // What stands in the tables, because it is swept, is not said here.

@@ -68,8 +68,7 @@ Sweep::Sweep(const std::string& text) {
 
 std::string Sweep::label(double value) const {
   if (figure_ != "bandwidth") return fmt::format("{:.0f}", value);
-  const std::string text = plan::bandwidth_text(value);
-  return text.substr(0, text.find(" ("));
+  return plan::byte_rate_text(value);
 }
 
 void Sweep::apply(double value, plan::Setting& setting) const {

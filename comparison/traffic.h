@@ -11,7 +11,7 @@ namespace comparison {
 /// The worlds that every method is run in, however few learners a comparison trains.
 inline constexpr std::array kWorlds{2, 4, 8, 16, 32, 64};
 
-/// Ranks whose traffic is measured, and steps that are counted.
+/// Steps that are counted.
 constexpr int kTrafficSteps = 3;
 
 /// What a method really moves among so many ranks, from the communicators' own counters.

@@ -133,7 +133,7 @@ class Transformer {
     if (bias) layer.tensors.push_back({name + ".bias", {length}});
     model_.layers.push_back(std::move(layer));
   }
-  /// `uses`: how often a sequence goes through it, in tokens.
+  /// Every token goes through it once; `extra_flops` are a sequence's beside the product.
   void linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias,
               double extra_flops = 0) {
     Layer layer{name, {{name + ".weight", {out, in}}}};
@@ -173,7 +173,7 @@ Model transformer_base() {
   constexpr std::int64_t kInner = 2048;
   constexpr std::int64_t kVocabulary = 37000;
   Transformer net("transformer-base", 32);
-  net.describe("a pair of sentences of 32 tokens each");
+  net.describe("a pair of sentences of 32 tokens");
   net.table("embedding", kVocabulary, kWidth);
   for (const char* side : {"encoder", "decoder"}) {
     const bool decodes = side[0] == 'd';

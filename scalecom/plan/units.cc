@@ -76,6 +76,18 @@ double checked(const std::string& text, const std::string& what, double unit, bo
   return value;
 }
 
+double three_digits(double value) {
+  const double digits = std::pow(10, 2 - std::floor(std::log10(std::max(value, 1e-9))));
+  return std::round(value * digits) / digits;
+}
+
+std::string rate_text(double value, const char* unit) {
+  static constexpr std::array kNames{"", "k", "M", "G", "T"};
+  std::size_t prefix = 0;
+  for (; three_digits(value) >= 1000 && prefix + 1 < kNames.size(); ++prefix) value /= 1000;
+  return core::concat(three_digits(value), " ", kNames[prefix], unit);
+}
+
 }  // namespace
 
 double parse_bandwidth(const std::string& text, const std::string& what) {
@@ -91,19 +103,13 @@ double parse_bytes(const std::string& text, const std::string& what) {
   return checked(text, what, unit_size(take_apart(text).unit, kBytes), false, "25MB, 1MiB or 64kB");
 }
 
+std::string byte_rate_text(double bytes_per_second) {
+  return rate_text(bytes_per_second, "B/s");
+}
+
 std::string bandwidth_text(double bytes_per_second) {
-  static constexpr std::array kNames{"", "k", "M", "G", "T"};
-  const auto three_digits = [](double value) {
-    const double digits = std::pow(10, 2 - std::floor(std::log10(std::max(value, 1e-9))));
-    return std::round(value * digits) / digits;
-  };
-  const auto text = [&](double value, const char* unit) {
-    std::size_t prefix = 0;
-    for (; three_digits(value) >= 1000 && prefix + 1 < kNames.size(); ++prefix) value /= 1000;
-    return core::concat(three_digits(value), " ", kNames[prefix], unit);
-  };
-  return core::concat(text(bytes_per_second, "B/s"), " (", text(8 * bytes_per_second, "bit/s"),
-                      ")");
+  return core::concat(byte_rate_text(bytes_per_second), " (",
+                      rate_text(8 * bytes_per_second, "bit/s"), ")");
 }
 
 }  // namespace scalecom::plan

@@ -14,7 +14,9 @@ double parse_seconds(const std::string& text, const std::string& what);
 /// Bytes: "25MB", "1MiB", "64kB", "512B".
 double parse_bytes(const std::string& text, const std::string& what);
 
-/// "1.25 GB/s", and "10 Gbit/s" beside it for people who count in bits.
+/// "1.25 GB/s"
+std::string byte_rate_text(double bytes_per_second);
+/// "1.25 GB/s (10 Gbit/s)", for people who count in bits.
 std::string bandwidth_text(double bytes_per_second);
 
 }  // namespace scalecom::plan

@@ -45,6 +45,7 @@ TEST(Units, OthersAreRefusedWithTheFormsThatAreRead) {
 }
 
 TEST(Units, BandwidthsAreShownInBytesAndBits) {
+  EXPECT_EQ(byte_rate_text(1.25e9), "1.25 GB/s");
   EXPECT_EQ(bandwidth_text(1.25e9), "1.25 GB/s (10 Gbit/s)");
   EXPECT_EQ(bandwidth_text(12.5e6), "12.5 MB/s (100 Mbit/s)");
   EXPECT_EQ(bandwidth_text(1000), "1 kB/s (8 kbit/s)");
