@@ -37,6 +37,22 @@ TEST(Buckets, AreOneWhereItHasRoomForAll) {
   EXPECT_EQ(cut_buckets(of_layers({1 << 20, 6, 7}), 1e9).size(), 1U);
 }
 
+TEST(Buckets, TheFirstIsClosedAtAMiB) {
+  constexpr std::int64_t kMega = 1 << 18;
+  const Model model = of_layers({kMega, kMega, 3 * kMega / 4, kMega / 2});
+  const auto buckets = cut_buckets(model, kBucketBytes);
+  ASSERT_EQ(buckets.size(), 2U);
+  EXPECT_EQ(buckets[0].ready_after, 1U);
+  // Another size has no shorter one.
+  EXPECT_EQ(cut_buckets(model, kBucketBytes - 1).size(), 1U);
+}
+
+TEST(Buckets, EachHasAllItsRoomWhateverTheOneBeforeTook) {
+  const auto buckets = cut_buckets(of_layers({5, 20, 300}), 100);
+  ASSERT_EQ(buckets.size(), 2U);
+  EXPECT_EQ(buckets[1].tensors.size(), 4U);
+}
+
 TEST(Buckets, HoldEveryTensorOnce) {
   for (const std::string& name : built_in_models()) {
     const Model model = built_in_model(name);

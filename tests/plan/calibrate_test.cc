@@ -64,6 +64,33 @@ TEST(FitLink, KeepsWhatAsksFirstOverADistance) {
   EXPECT_NEAR(found.hop_seconds(4e5) / (60e-3 + 4e5 / 125e6), 1, 0.05);
 }
 
+// One of those that cost what a ping costs is not to be believed more than the others.
+TEST(FitLink, APingIsTheMedianOfThem) {
+  Link link;
+  link.bandwidth = 125e6;
+  link.latency = 1e-3;
+  std::vector<HopTime> times = times_over(link, 0);
+  times.front().seconds *= 1.4;
+  const Link found = fit_link(times);
+  EXPECT_NEAR(found.latency / link.latency, 1, 0.01);
+  EXPECT_NEAR(found.hop_seconds(1) / link.latency, 1, 0.01);
+  EXPECT_NEAR(found.hop_seconds(1e3) / (1e-3 + 1e3 / 125e6), 1, 0.01);
+}
+
+TEST(HopSizes, GoFromAByteToTwelveMiB) {
+  constexpr std::int64_t kAll = std::int64_t{12} << 20;
+  for (const int ranks : {2, 4, 13}) {
+    const auto sizes = hop_sizes(ranks);
+    EXPECT_EQ(sizes.front(), 1);
+    EXPECT_EQ(sizes.back(), kAll / (ranks - 1));
+    for (std::size_t i = 2; i < sizes.size(); ++i) {
+      EXPECT_GT(sizes[i], sizes[i - 1]);
+      EXPECT_LE(sizes[i], (sizes[i - 1] < (64 << 10) ? 4 : 2) * sizes[i - 1]);
+    }
+  }
+  EXPECT_EQ(hop_sizes(2).size(), 15U);
+}
+
 // Of noise, a plan must not learn that more bytes take less time.
 TEST(FitLink, MoreBytesNeverTakeLess) {
   Link link;
@@ -86,6 +113,8 @@ TEST(FitLink, NoLatencyIsUnderNothing) {
 TEST(FitLink, RefusesWhatIsNoLink) {
   EXPECT_THROW(fit_link(std::vector<HopTime>{{1, 1}, {2, 2}}), core::UsageError);
   EXPECT_THROW(fit_link(std::vector<HopTime>{{1, 1}, {2, 0}, {3, 1}}), core::UsageError);
+  EXPECT_NO_THROW(fit_link(std::vector<HopTime>{{1, 1}, {2, 2}, {3, 3}}));
+  EXPECT_THROW(fit_link(std::vector<HopTime>{{-1, 1}, {2, 2}, {3, 3}}), core::UsageError);
   EXPECT_THROW(fit_link(std::vector<HopTime>{{1, 3}, {2e6, 2}, {3e6, 1}}), core::UsageError);
 }
 
@@ -94,7 +123,13 @@ TEST(MeasureHops, EveryRankGetsTheSameTimes) {
   const std::vector<std::int64_t> sizes{1, 1000, 100'000};
   std::vector<std::vector<HopTime>> times(kRanks);
   comm::inproc::run(kRanks, [&](comm::Communicator& ranks) {
-    times[static_cast<std::size_t>(ranks.rank())] = measure_hops(ranks, sizes);
+    std::vector<int> seen;
+    times[static_cast<std::size_t>(ranks.rank())] =
+        measure_hops(ranks, sizes, {}, [&](int done, int all) {
+          seen.push_back(done);
+          EXPECT_EQ(all, 3);
+        });
+    EXPECT_EQ(seen, (std::vector<int>{1, 2, 3}));
   });
   for (const auto& one : times) {
     ASSERT_EQ(one.size(), sizes.size());

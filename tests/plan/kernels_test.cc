@@ -45,6 +45,20 @@ TEST(Kernels, OfTheNearestRateAndTheSameOptions) {
   EXPECT_DOUBLE_EQ(kernels.seconds("scalecom,rate=300,select=chunk", 1e6).value(), 2);
   EXPECT_DOUBLE_EQ(kernels.seconds("scalecom,rate=150,select=chunk", 1e6).value(), 2.5);
   EXPECT_DOUBLE_EQ(kernels.seconds("scalecom,rate=300,select=exact", 1e6).value(), 9);
+  // In proportion 220 is nearer to 400 than to 100.
+  EXPECT_DOUBLE_EQ(kernels.seconds("scalecom,rate=220,select=chunk", 1e6).value(), 2);
+}
+
+TEST(Kernels, WithoutARateAreOfAllRates) {
+  const Kernels kernels("a device", "a test", {{"topk,rate=100", 1e6, 1}, {"topk", 1e6, 2}});
+  EXPECT_DOUBLE_EQ(kernels.seconds("topk,rate=7", 1e6).value(), 2);
+}
+
+TEST(Kernels, OfASizeThatWasMeasuredTwiceTheFirstCounts) {
+  const Kernels kernels("a device", "a test",
+                        {{"topk", 1e6, 1}, {"topk", 1e6, 5}, {"topk", 2e6, 2}});
+  EXPECT_DOUBLE_EQ(kernels.seconds("topk", 1.5e6).value(), 1.5);
+  EXPECT_DOUBLE_EQ(kernels.seconds("topk", 1e6).value(), 1);
 }
 
 TEST(Kernels, AreNotGuessed) {

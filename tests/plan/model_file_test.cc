@@ -96,6 +96,37 @@ TEST(ModelFile, WhatCannotBeIsRefused) {
   }
 }
 
+// Each for its own reason, and not for another.
+TEST(ModelFile, WhyItIsRefused) {
+  const auto because = [](const std::string& text, const std::string& words) {
+    EXPECT_NE(refusal(text).find(words), std::string::npos) << refusal(text);
+  };
+  const auto of_shape = [](const std::string& shape) {
+    return file(core::concat(R"({"name": "b", "flops": 1, "tensors": [{"name": "v", "shape": [)",
+                             shape, "]}]}"));
+  };
+  const std::string good = layer(R"("flops": 5)");
+  const std::string times = R"("forward_ms": 1, "backward_ms": 1)";
+  because(file(good + R"(,{"name": "b", "flops": -1, "tensors": []})"), "not between 0");
+  because(file(good + R"(,{"name": "b", )" + times + R"(, "tensors": []})"), "unlike those before");
+  because(file(good, R"("other_ms": 1, )"), "'other_ms'");
+  because(file(layer(times), R"("batch": 1e13, )"), "'batch' is no whole number");
+  because(of_shape("1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"), "over 16 dimensions");
+  EXPECT_EQ(refusal(of_shape("1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1")), "taken");
+  because(of_shape("4194304, 4194305"), "a tensor of over 2^44 elements");
+  EXPECT_EQ(refusal(of_shape("4194304, 4194304")), "taken");
+  because(file(good + R"(,{"name": "b", "flops": 1,
+                           "tensors": [{"name": "v", "shape": [4194304, 4194304]}]})"),
+          "over 2^44 parameters");
+}
+
+TEST(ModelFile, AForwardPassMayTakeNoTimeAndASampleHasAName) {
+  const Model model =
+      parse_model(file(layer(R"("forward_ms": 0, "backward_ms": 1)"), R"("batch": 1, )"));
+  EXPECT_EQ(model.layers.front().backward_seconds, 1e-3);
+  EXPECT_EQ(model.sample, "a sample");
+}
+
 TEST(ModelFile, EveryBeginningOfAFileIsRefused) {
   const std::string text =
       file(layer(R"("forward_ms": 1.5e-1, "backward_ms": 3)"), R"("batch": 32, )");
@@ -116,6 +147,13 @@ TEST(ModelFile, IsReadFromItsPathWhichErrorsName) {
     FAIL();
   } catch (const core::UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("m.json"), std::string::npos);
+  }
+  std::filesystem::resize_file(path, (std::uintmax_t{64} << 20) + 1);
+  try {
+    read_model(path);
+    FAIL();
+  } catch (const core::UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("over 64 MiB"), std::string::npos) << error.what();
   }
   EXPECT_THROW(read_model(folder.path() / "none.json"), core::UsageError);
   EXPECT_THROW(read_model(folder.path()), core::UsageError);

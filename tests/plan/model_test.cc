@@ -36,7 +36,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Known{"resnet18", 11'689'512, 3.63}, Known{"resnet34", 21'797'672, 7.33},
                       Known{"resnet50", 25'557'032, 8.18}, Known{"mobilenetv2", 3'504'872, 0.601},
                       Known{"bert-base", 109'482'240, 96.6}, Known{"gpt2", 124'439'808, 272.7},
-                      Known{"llama-7b", 6'738'415'616, 28'160}));
+                      Known{"llama-7b", 6'738'415'616, 28'160},
+                      // Six blocks of 3'152'384 and six of 4'204'032 behind 37'000 rows of 512.
+                      Known{"transformer-base", 63'082'496, 4.06}));
 
 TEST(BuiltInModels, EveryNameMakesItsModel) {
   for (const std::string& name : built_in_models()) {
@@ -45,7 +47,6 @@ TEST(BuiltInModels, EveryNameMakesItsModel) {
     EXPECT_FALSE(model.sample.empty());
     EXPECT_GT(model.forward_flops(), 0);
   }
-  EXPECT_NEAR(static_cast<double>(built_in_model("transformer-base").elements()), 63e6, 1e6);
   EXPECT_THROW(built_in_model("resnet51"), core::UsageError);
 }
 

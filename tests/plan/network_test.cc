@@ -21,7 +21,15 @@ TEST(Hops, OfEachWayToCarryOutACall) {
   EXPECT_EQ(hops(Call::kAllGather, Algorithm::kDirect, 5), 1);
   EXPECT_EQ(hops(Call::kAllGather, Algorithm::kRing, 5), 4);
   EXPECT_EQ(hops(Call::kSendReceive, Algorithm::kRing, 5), 1);
-  EXPECT_EQ(hops(Call::kAllReduce, Algorithm::kRing, 1), 0);
+  EXPECT_EQ(hops(Call::kBroadcast, Algorithm::kRing, 5), 4);
+  EXPECT_EQ(hops(Call::kBroadcast, Algorithm::kTree, 5), 3);
+  EXPECT_EQ(hops(Call::kReduceScatter, Algorithm::kDirect, 2), 1);
+  EXPECT_EQ(hops(Call::kReduceScatter, Algorithm::kRing, 5), 4);
+  EXPECT_EQ(hops(Call::kAllGather, Algorithm::kTree, 4), 2);
+  for (const Algorithm one : {Algorithm::kDirect, Algorithm::kRing, Algorithm::kTree}) {
+    EXPECT_EQ(hops(Call::kAllToAll, one, 5), 1);
+    EXPECT_EQ(hops(Call::kAllReduce, one, 1), 0);
+  }
 }
 
 TEST(Hops, NamesReadBack) {
@@ -69,6 +77,62 @@ TEST(WireTime, ANumberOfOneRankOfTwoComesWithTheStepBefore) {
   EXPECT_NEAR(waits(1, 3, true), 3, 1e-6);
 }
 
+TEST(WireTime, ANumberComesEarlyOverDirectCollectivesAlone) {
+  auto levels = all_reduce_of(1, 2);
+  levels.between[Call::kAllGather] = comm::all_gather_traffic(8, 16, 2);
+  EXPECT_NEAR(wire_time(levels, false, flat(2, 1e15, 1, Algorithm::kRing)).between, 3, 1e-6);
+  // What is saved is a hop as it was timed.
+  Network network = flat(2, 1e15, 1, Algorithm::kDirect);
+  network.between.timed = {{1, 3}, {100, 3}};
+  EXPECT_NEAR(wire_time(levels, false, network).between, 2 * 3, 1e-6);
+}
+
+TEST(WireTime, IsThatOfTheBusierWayAndOfEveryCall) {
+  const Network network = flat(4, 1e3, 1, Algorithm::kDirect);
+  const auto of = [&](Call call, const comm::Traffic& traffic) {
+    methods::LevelTraffic levels;
+    levels.between[call] = traffic;
+    return wire_time(levels, false, network).between;
+  };
+  EXPECT_DOUBLE_EQ(of(Call::kAllGather, {3000, 1000, 1}), 1 + 3);
+  EXPECT_DOUBLE_EQ(of(Call::kAllGather, {1000, 3000, 1}), 1 + 3);
+  EXPECT_DOUBLE_EQ(of(Call::kAllGather, {3000, 3000, 5}), 5 + 3);
+  EXPECT_DOUBLE_EQ(of(Call::kAllReduce, {3000, 3000, 5}), 2 * 5 + 3);
+  methods::LevelTraffic both;
+  both.between[Call::kBroadcast] = {1000, 0, 1};
+  both.between[Call::kAllReduce] = {2000, 2000, 1};
+  EXPECT_DOUBLE_EQ(wire_time(both, false, network).between, 2 + 1 + 2 + 2);
+}
+
+TEST(WireTime, OnlySumsOverDirectCollectivesGoInPieces) {
+  const std::int64_t bytes = 3 * comm::kScratchBytes;
+  const auto hops_of = [&](Call call, Algorithm algorithm, std::int64_t calls) {
+    methods::LevelTraffic levels;
+    levels.between[call] = {bytes, bytes, calls};
+    return wire_time(levels, false, flat(4, 1e20, 1, algorithm)).between;
+  };
+  EXPECT_NEAR(hops_of(Call::kReduceScatter, Algorithm::kDirect, 1), 3, 1e-9);
+  EXPECT_NEAR(hops_of(Call::kAllGather, Algorithm::kDirect, 1), 1, 1e-9);
+  // Half of an all-reduce's bytes come before the sum; of two calls each has its own pieces.
+  EXPECT_NEAR(hops_of(Call::kAllReduce, Algorithm::kDirect, 1), 2 * 2, 1e-9);
+  EXPECT_NEAR(hops_of(Call::kReduceScatter, Algorithm::kDirect, 2), 2 * 2, 1e-9);
+  EXPECT_NEAR(hops_of(Call::kAllReduce, Algorithm::kRing, 1), 6, 1e-9);
+  EXPECT_NEAR(hops_of(Call::kAllReduce, Algorithm::kTree, 1), 4, 1e-9);
+}
+
+TEST(Link, HopsOutsideOfThoseThatWereTimed) {
+  const Link link{1e3, 0.01, {{10, 0.02}, {20, 0.04}, {30, 0.005}}};
+  EXPECT_DOUBLE_EQ(link.hop_seconds(0), 0.02);
+  EXPECT_DOUBLE_EQ(link.hop_seconds(10), 0.02);
+  EXPECT_DOUBLE_EQ(link.hop_seconds(20), 0.04);
+  EXPECT_DOUBLE_EQ(link.hop_seconds(130), 0.005 + 0.1);
+  // What takes less than the latency has nothing that a slower link would make longer.
+  const Link slower = link.with_bandwidth(500);
+  EXPECT_DOUBLE_EQ(slower.bandwidth, 500);
+  EXPECT_DOUBLE_EQ(slower.hop_seconds(10), 0.03);
+  EXPECT_DOUBLE_EQ(slower.hop_seconds(30), 0.005);
+}
+
 TEST(WireTime, LongArraysGoInPieces) {
   const std::int64_t floats = 25'000'000;
   const Network network = flat(4, 1e9, 0.01, Algorithm::kDirect);
@@ -113,6 +177,34 @@ TEST(WireTime, MembersOfANodeShareItsLink) {
   EXPECT_DOUBLE_EQ(wire_time(levels, false, network).between, 4e-3 * 12 / 15);
   network.algorithm = Algorithm::kRing;
   EXPECT_DOUBLE_EQ(wire_time(levels, false, network).between, 1e-3);
+  // Over wires inside that are slower than those between, they decide: 3 parts of 15.
+  network.inside = {1e6, 0};
+  EXPECT_DOUBLE_EQ(wire_time(levels, false, network).between, 1);
+  network.algorithm = Algorithm::kDirect;
+  EXPECT_DOUBLE_EQ(wire_time(levels, false, network).between, 0.2);
+}
+
+TEST(WireTime, HopsAreThoseOfTheRanksThatACallIsBetween) {
+  Network network = flat(12, 1e20, 1, Algorithm::kRing);
+  network.per_node = 4;
+  network.inside = {1e20, 100};
+  methods::LevelTraffic levels;
+  levels.inside[Call::kReduceScatter] = {4, 4, 1};
+  levels.inside[Call::kAllGather] = {4, 4, 1};
+  levels.between[Call::kAllReduce] = {4, 4, 1};
+  const WireTime grouped = wire_time(levels, true, network);
+  EXPECT_NEAR(grouped.gather, 300, 1e-9);
+  EXPECT_NEAR(grouped.between, 4, 1e-9);
+  EXPECT_NEAR(grouped.spread, 300, 1e-9);
+  levels.inside = {};
+  network.inside.latency = 0.5;
+  EXPECT_NEAR(wire_time(levels, false, network).between, 22, 1e-9);
+  network.inside.latency = 2;
+  EXPECT_NEAR(wire_time(levels, false, network).between, 44, 1e-9);
+  // In one node nothing crosses the wires between nodes.
+  network.per_node = 12;
+  network.between.latency = 1000;
+  EXPECT_NEAR(wire_time(levels, false, network).between, 44, 1e-9);
 }
 
 }  // namespace

@@ -42,6 +42,101 @@ TEST(Outlook, MovesWhatTheMethodSaysItDoes) {
   }
 }
 
+// Of all ranks, by every call, whichever rank would lead.
+TEST(Outlook, MovesWhatTheBusiestWorkerDoesAfterTheWarmUp) {
+  for (const auto& [workers, per_node] : {std::pair(3, 1), {6, 1}, {7, 1}, {11, 1}, {12, 4}}) {
+    Setting one = setting(workers, 1e9);
+    one.network.per_node = per_node;
+    one.network.inside = {1e9, 0};
+    one.bucket_bytes = 1e12;
+    for (const std::string spec : {"dense", "scalecom,warmup=9", "scalecom,leaders=sharded"}) {
+      const auto method =
+          methods::make(per_node > 1 ? core::concat(spec, ",groups=", per_node) : spec);
+      const layout::RatePlan rates(tensors_of(one.model, 8), method->rate_policy());
+      const auto layout = rates.bucket(cut_buckets(one.model, 1e12).front().tensors);
+      const Outcome outcome = outcome_of(one, spec);
+      for (int i = 0; i < comm::kCalls; ++i) {
+        const auto call = static_cast<comm::Call>(i);
+        comm::Traffic inside;
+        comm::Traffic between;
+        const auto take = [](comm::Traffic& most, const comm::Traffic& own) {
+          most = {std::max(most.sent, own.sent), std::max(most.received, own.received),
+                  std::max(most.calls, own.calls)};
+        };
+        for (int rank = 0; rank < workers; ++rank) {
+          const auto levels = method->level_cost(layout, workers, rank, 1000LL * workers);
+          take(inside, levels.inside[call]);
+          take(between, levels.between[call]);
+        }
+        for (const auto& [planned, most] : {std::pair(outcome.moved.inside[call], inside),
+                                            {outcome.moved.between[call], between}}) {
+          // Offsets of shares that differ by an element can differ by a word.
+          EXPECT_NEAR(planned.sent, most.sent, 4) << spec << ", " << workers;
+          EXPECT_NEAR(planned.received, most.received, 4) << spec << ", " << workers;
+          EXPECT_EQ(planned.calls, most.calls) << spec << ", " << workers;
+        }
+      }
+    }
+  }
+}
+
+Setting measured_setting() {
+  Setting one = setting(4, 1e9);
+  one.model = {"mine", "a row", {}, 16, 0.5};
+  one.model.layers = {{"a", {{"a.w", {1000, 1000}}}, 0, 1, 2},
+                      {"b", {{"b.w", {1000, 1000}}}, 0, 1, 20}};
+  one.bucket_bytes = 1e6;
+  one.flops = 0;
+  return one;
+}
+
+TEST(Outlook, OfAMeasuredModelTheTimesAreItsOwn) {
+  Setting one = measured_setting();
+  one.batch = 16;
+  EXPECT_DOUBLE_EQ(outcome_of(one, "dense").time.compute, 24.5);
+  // What is outside of both passes does not know the batch.
+  one.batch = 32;
+  EXPECT_DOUBLE_EQ(outcome_of(one, "dense").time.compute, 48.5);
+  one.step_seconds = 7;
+  EXPECT_DOUBLE_EQ(outcome_of(one, "dense").time.compute, 7);
+}
+
+TEST(Outlook, TheLastLayerIsTheFirstToTravel) {
+  Setting one = measured_setting();
+  one.batch = 16;
+  // Each bucket takes 6 s: the second is ready at 2 + 20 + 2, and waits for the first until 28.
+  one.network.between.bandwidth = 1e6;
+  EXPECT_NEAR(outcome_of(one, "dense").time.step, 2 + 20 + 6 + 6 + 0.5, 1e-3);
+}
+
+TEST(Outlook, ADeviationIsOfEveryWorkerAndNotOfNodes) {
+  Setting one = setting(64, 1e9);
+  one.deviation = 0.2;
+  const double flat = outcome_of(one, "dense").time.compute;
+  one.network.per_node = 8;
+  one.network.inside = {300e9, 0};
+  EXPECT_EQ(outcome_of(one, "dense").time.compute, flat);
+}
+
+TEST(Outlook, InGroupsEachWorkerCompressesItsShare) {
+  Setting one = measured_setting();
+  one.kernels = {"a device", "a test", {{"scalecom", 1e6, 8}}};
+  EXPECT_DOUBLE_EQ(outcome_of(one, kScaleCom).time.compress, 2 * 8);
+  one.network.per_node = 4;
+  one.network.inside = {300e9, 0};
+  EXPECT_DOUBLE_EQ(outcome_of(one, kScaleCom).time.compress, 2 * 2);
+  EXPECT_DOUBLE_EQ(outcome_of(one, "scalecom,groups=1").time.compress, 2 * 8);
+}
+
+TEST(Outlook, TheBatchDecidesTheRatesThatGoByFlops) {
+  const auto sent = [](std::int64_t batch) {
+    Setting one = setting(8, 1e9);
+    one.batch = batch;
+    return outcome_of(one, "scalecom,rates=paper").moved.between.total().sent;
+  };
+  EXPECT_GT(sent(256), sent(1));
+}
+
 TEST(Outlook, WithoutOverlapADenseStepIsComputingAndTheRing) {
   Setting one = setting(128, 32e9);
   one.overlaps = false;
@@ -80,6 +175,23 @@ TEST(Outlook, AtTheBandwidthWhereItPaysBothTakeTheSame) {
   EXPECT_LT(outcome_of(one, kScaleCom).speedup, 1);
 }
 
+TEST(Outlook, PaysFromNothingToAnyBandwidth) {
+  // A method that takes longer to compress pays over slower wires alone.
+  for (const double seconds : {1e-6, 1e-2, 1e2, 1e5}) {
+    Setting one = setting(16, 1e9);
+    one.overlaps = false;
+    one.kernels = {"a device", "a test", {{"scalecom", 25.6e6, seconds}}};
+    const double below = outcome_of(one, kScaleCom).pays_below;
+    ASSERT_TRUE(below > 0 && std::isfinite(below)) << seconds;
+    one.network.between.bandwidth = below;
+    EXPECT_NEAR(outcome_of(one, kScaleCom).speedup, 1, 1e-6) << seconds;
+  }
+  // Free of charge, and with as many hops as dense, it always does.
+  EXPECT_TRUE(std::isinf(outcome_of(setting(16, 1e9), "gtopk,rate=100").pays_below));
+  EXPECT_EQ(outcome_of(setting(1024, 1e9), "topk,rate=100").pays_below, 0);
+  EXPECT_EQ(outcome_of(setting(1024, 1e9), "dense").pays_below, 0);
+}
+
 TEST(Outlook, GroupsSendLessBetweenNodes) {
   Setting one = setting(64, 1e9);
   one.network.per_node = 8;
@@ -92,6 +204,10 @@ TEST(Outlook, GroupsSendLessBetweenNodes) {
   EXPECT_EQ(outcome_of(one, "topk,rate=100").moved.inside.total().sent, 0);
   EXPECT_THROW(outcome_of(one, "scalecom,groups=4"), core::UsageError);
   EXPECT_THROW(outcome_of(one, "topk,groups=8"), core::UsageError);
+  EXPECT_THROW(outcome_of(one, "topk,groups=1"), core::UsageError);
+  EXPECT_EQ(sent("scalecom,rate=100,groups=node"), sent("scalecom,rate=100"));
+  // What cannot be divided works over all.
+  EXPECT_EQ(outcome_of(one, "scalecom,select=exact").moved.inside.total().sent, 0);
   one.network.workers = 60;
   EXPECT_THROW(outcome_of(one, "dense"), core::UsageError);
 }
@@ -129,10 +245,16 @@ TEST(Outlook, KernelsThatWereNotMeasuredAreSaidToBe) {
   EXPECT_FALSE(outcome.measured);
   EXPECT_NE(outcome.note.find("not measured on an NVIDIA H200"), std::string::npos);
   EXPECT_TRUE(outcome_of(setting(8, 1e9), kScaleCom).note.empty());
+  Setting one = setting(8, 1e9);
+  one.kernels = stored_kernels_of("epyc");
+  const Outcome least = outcome_of(one, "adacomp");
+  EXPECT_TRUE(least.measured);
+  EXPECT_EQ(least.note, "what it sends depends on the gradient: this is the least");
 }
 
 TEST(Outlook, OneWorkerAndOneNodeWork) {
   EXPECT_EQ(outcome_of(setting(1, 1e9), "dense").time.comm, 0);
+  EXPECT_EQ(outcome_of(setting(1, 1e9), kScaleCom).effective_rate, 1);
   Setting one = setting(8, 1e9);
   one.network.per_node = 8;
   one.network.inside = {300e9, 0};
@@ -156,6 +278,19 @@ TEST(Outlook, SettingsThatCannotBe) {
   refused([](Setting& one) { one.bucket_bytes = 0; });
   refused([](Setting& one) { one.deviation = -1; });
   refused([](Setting& one) { one.network.per_node = 2; });
+  refused([](Setting& one) { one.network.per_node = 0; });
+  refused([](Setting& one) { one.network.workers = (1 << 20) + 1; });
+  refused([](Setting& one) { one.deviation = 10.5; });
+  const double infinite = std::numeric_limits<double>::infinity();
+  refused([&](Setting& one) { one.network.between.bandwidth = infinite; });
+  refused([&](Setting& one) { one.network.between.latency = infinite; });
+  refused([&](Setting& one) { one.step_seconds = infinite; });
+  refused([](Setting& one) { one.network.between.timed = {{1, 0.1}, {1, 0.2}}; });
+  refused([](Setting& one) { one.network.between.timed = {{1, 0.2}, {2, 0.1}}; });
+  Setting most = setting(1 << 20, 1e9);
+  most.deviation = 10;
+  most.network.between.timed = {{1, 0.1}, {2, 0.1}};
+  EXPECT_NO_THROW(look_ahead(most, {"dense"}));
   // Each figure alone can be.
   refused([](Setting& one) { one.network.between.bandwidth = 1e-301; });
   refused([](Setting& one) { one.network.between.latency = 1e308; });

@@ -46,6 +46,22 @@ TEST(Schedule, GroupsGoInsideBetweenAndInsideAgain) {
   EXPECT_EQ(two.step, 1 + 1 + 2 + 2 + 1);
 }
 
+TEST(Schedule, TheLastToBeginIsNotAlwaysTheLastToEnd) {
+  EXPECT_EQ(schedule({1, {2, 2, 0.5}, {{0, 0, 0, 16, 0}}}).step, 1 + 2 + 16);
+}
+
+TEST(Schedule, WhatIsNotCompressedDoesNotWaitForTheDevice) {
+  // Gathered from 1 to 2, between nodes until 4; computing ends at 5.
+  const StepTime time = schedule({0, {1, 4}, {{0, 1, 0, 2, 0}}});
+  EXPECT_EQ(time.step, 5);
+  EXPECT_EQ(time.exposed, 0);
+}
+
+TEST(Schedule, AWireTakesWhatComesFirst) {
+  // The second is gathered at 4, long before the first is back at 10.
+  EXPECT_EQ(schedule({0, {1, 3}, {{0, 1, 0, 8, 1}, {1, 1, 0, 1, 1}}}).step, 12);
+}
+
 TEST(Schedule, WithoutOverlapAllIsAddedUp) {
   StepParts parts{1, {2, 2}, {{0, 1, 0.5, 1, 1}, {1, 0, 0, 2, 0}}, 0.25};
   parts.overlaps = false;
