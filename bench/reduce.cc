@@ -1,13 +1,13 @@
 #include "bench/reduce.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <random>
 
 #include "bench/cuda/timed.h"
 #include "bench/host/copy.h"
 #include "bench/median.h"
+#include "bench/stopwatch.h"
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/comm/together.h"
 #include "scalecom/core/aligned_array.h"
@@ -37,13 +37,6 @@ void check(const ReducePlan& plan) {
   if (plan.repeats < 1) {
     throw core::UsageError(core::concat("[bench] ", plan.repeats, " repeats; there are 1 or more"));
   }
-}
-
-double milliseconds(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-      .count();
 }
 
 /// A rank's gradient, the same in every step.

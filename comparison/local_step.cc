@@ -1,11 +1,12 @@
 #include "comparison/local_step.h"
 
-#include <chrono>
+#include <algorithm>
 #include <vector>
 
 #include "bench/host/copy.h"
 #include "bench/median.h"
 #include "bench/process_memory.h"
+#include "bench/stopwatch.h"
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/core/aligned_array.h"
 #include "scalecom/core/text.h"
@@ -85,13 +86,6 @@ class Rank {
   std::unique_ptr<methods::Method> method_;
 };
 
-template <typename Work>
-double nanoseconds(const Work& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
-}
-
 }  // namespace
 
 LocalStep measure_local_step(Probe& probe, const std::string& spec, std::int64_t least,
@@ -106,13 +100,14 @@ LocalStep measure_local_step(Probe& probe, const std::string& spec, std::int64_t
   std::vector<double> copy_times;
   for (int repeat = 0; repeat < repeats; ++repeat) {
     rank.refill();
-    copy_times.push_back(nanoseconds([&] { rank.copy(); }));
+    copy_times.push_back(bench::milliseconds([&] { rank.copy(); }));
     rank.refill();
-    steps.push_back(nanoseconds([&] { rank.reduce(); }));
+    steps.push_back(bench::milliseconds([&] { rank.reduce(); }));
   }
-  const auto elements = static_cast<double>(rank.elements());
-  figures.ns_per_element = bench::median(steps) / elements;
-  figures.copy_ns_per_element = bench::median(copy_times) / elements;
+  // Nanoseconds of one, from milliseconds of all.
+  const double scale = 1e6 / static_cast<double>(rank.elements());
+  figures.ns_per_element = bench::median(steps) * scale;
+  figures.copy_ns_per_element = bench::median(copy_times) * scale;
   return figures;
 }
 

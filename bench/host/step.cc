@@ -1,6 +1,5 @@
 #include "bench/host/step.h"
 
-#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "bench/problem.h"
 #include "bench/process_memory.h"
 #include "bench/scripted_peers.h"
+#include "bench/stopwatch.h"
 #include "bench/turns.h"
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/core/thread_pool.h"
@@ -34,14 +34,6 @@ void plain_pass(float* memory, const float* gradient, float beta, std::int64_t e
   over_blocks(elements, [=](std::int64_t begin, std::int64_t end) {
     plain_block(memory + begin, gradient + begin, beta, end - begin);
   });
-}
-
-template <typename Work>
-double milliseconds(const Work& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-      .count();
 }
 
 // One rank with a method of its own, brought one gradient a step.
