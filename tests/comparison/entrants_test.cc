@@ -25,8 +25,17 @@ TEST(Entrants, APieceWithAnEqualsSignBelongsToTheMethodBefore) {
 
 TEST(Entrants, ANameAloneIsTheUsualSetting) {
   EXPECT_EQ(parse_methods("scalecom").front().spec, "scalecom,rate=100,beta=0.1");
+  EXPECT_EQ(parse_methods("topk").front().spec, "topk,rate=100");
+  EXPECT_EQ(parse_methods("gtopk").front().spec, "gtopk,rate=100");
+  EXPECT_EQ(parse_methods("dgc").front().spec, "dgc,rate=1000");
+  EXPECT_EQ(parse_methods("powersgd").front().spec, "powersgd,rank=4");
   EXPECT_EQ(parse_methods("dense").front().spec, "dense");
   EXPECT_EQ(parse_methods("scalecom,rate=7").front().spec, "scalecom,rate=7");
+}
+
+// The same method under two names is compared with itself, if somebody wants it.
+TEST(Entrants, ALabelStandsOnceAndNotASpec) {
+  EXPECT_EQ(parse_methods("topk,topk,rate=100").size(), 2U);
 }
 
 TEST(Entrants, AllIsEveryMethodAndTheControl) {
@@ -48,6 +57,7 @@ TEST(Entrants, MistakesAreRefused) {
 
 TEST(Entrants, AWarmupIsAShareOfTheStepsUnlessItIsGiven) {
   EXPECT_EQ(with_warmup("scalecom,rate=50", 0.1, 1250), "scalecom,rate=50,warmup=125");
+  EXPECT_EQ(with_warmup("scalecom", 0.1, 1255), "scalecom,warmup=126");
   EXPECT_EQ(with_warmup("scalecom,warmup=3", 0.1, 1250), "scalecom,warmup=3");
   EXPECT_EQ(with_warmup("scalecom", 0, 1250), "scalecom,warmup=0");
   EXPECT_EQ(with_warmup("dense", 0.1, 1250), "dense");

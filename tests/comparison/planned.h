@@ -31,7 +31,7 @@ inline void pretend(const PlannedRun& run, double value) {
                        {"bytes_per_rank_step", 1000},
                        {"max_rank_bytes", 2000},
                        {"effective_rate", 12.5},
-                       {"whole_run_rate", 12.5},
+                       {"whole_run_rate", 11.5},
                        {"peak_bytes", 3'000'000}});
 }
 

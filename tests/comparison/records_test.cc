@@ -46,6 +46,26 @@ TEST(Records, AreTakenUpWithTheSameSettingsAlone) {
   other = plan;
   other.request.task = "fashion-mnist";
   EXPECT_NE(refusal(other).find("task"), std::string::npos);
+  other = plan;
+  other.request.batch = 3;
+  EXPECT_NE(refusal(other).find("batch null instead of 3"), std::string::npos) << refusal(other);
+  other = plan;
+  other.request.learning_rate = 0.5;
+  EXPECT_NE(refusal(other).find("learning_rate null instead of 0.5"), std::string::npos);
+  other = plan;
+  other.request.data = "/data";
+  EXPECT_NE(refusal(other).find("data"), std::string::npos);
+}
+
+TEST(Plan, TrainsForThreeTenthsOfTheRecipeUnlessTold) {
+  const Folder folder;
+  Plan plan = small_plan(folder);
+  plan.request.steps.reset();
+  const double epochs = 0.3 * train::tasks::recipe("synthetic").epochs;
+  EXPECT_DOUBLE_EQ(usual_epochs("synthetic"), epochs);
+  EXPECT_EQ(settings_of(plan)["epochs"], epochs);
+  plan.request.steps = 40;
+  EXPECT_EQ(settings_of(plan)["epochs"], nullptr);
 }
 
 TEST(Records, DoNotTakeAFolderOfSomethingElse) {
@@ -165,6 +185,11 @@ TEST(Plan, MistakesAreRefused) {
   refused([](Plan& plan) { plan.request.batch = 0; });
   refused([](Plan& plan) { plan.request.seed = -1; });
   refused([](Plan& plan) { plan.timed_elements = 0; });
+  refused([](Plan& plan) { plan.timed_elements = 1'000'000'001; });
+  refused([](Plan& plan) { plan.timed_repeats = 0; });
+  Plan plan = small_plan(folder);
+  plan.large_batch = 2;
+  EXPECT_EQ(runs_of(plan, kSamples).back().config.learners, 8);
 }
 
 }  // namespace

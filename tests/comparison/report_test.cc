@@ -51,7 +51,15 @@ TEST_F(Report, TakesFiguresFromRunsAndMeasurements) {
   EXPECT_EQ(row["value"], 91.25);
   EXPECT_EQ(row["max_rank_bytes"], 2000);
   EXPECT_EQ(row["ns_per_element"], 1.5);
+  EXPECT_EQ(row["copy_ns_per_element"], 0.5);
   EXPECT_EQ(row["ops_per_element"], nullptr);
+  EXPECT_EQ(row["bytes_per_rank_step"], 1000);
+  EXPECT_EQ(row["effective_rate"], 12.5);
+  EXPECT_EQ(row["peak_bytes"], 3'000'000);
+  EXPECT_EQ(row["seconds"], 1.5);
+  EXPECT_EQ(row["seed"], 1);
+  EXPECT_EQ(row["steps"], 40);
+  EXPECT_EQ(row["batch"], runs_[3].config.batch);
 }
 
 TEST_F(Report, ComparesWithDenseOfAsManyLearners) {
@@ -79,6 +87,9 @@ TEST_F(Report, IsShownAsTables) {
   EXPECT_EQ(tables[1].rows, (std::vector<std::vector<std::string>>{
                                 {"method", "n = 2"}, {"dense", "77"}, {"scalecom", "77"}}));
   EXPECT_EQ(tables[2].rows.size(), 7U);
+  EXPECT_EQ(tables[2].rows[4],
+            (std::vector<std::string>{"scalecom,rate=100,beta=0.1,warmup=4", "4", "40",
+                                      "91.25 (+0.25)", "1000", "12.5x", "3 MB", "1.5"}));
   for (const Table& table : tables) {
     for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.rows.front().size());
   }
