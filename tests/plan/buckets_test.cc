@@ -71,6 +71,9 @@ TEST(Buckets, HoldEveryTensorOnce) {
 TEST(Buckets, FlopsPerGradientAreThoseOfABatch) {
   const auto tensors = tensors_of(of_layers({4}), 10);
   EXPECT_EQ(tensors[0].flops_per_gradient, 20);
+  // Without a matrix there is nothing to share out, and no division by 0.
+  const Model norm{"m", "s", {{"n", {{"n.w", {4}}}}}};
+  EXPECT_EQ(tensors_of(norm, 10).front().flops_per_gradient, 0);
 }
 
 }  // namespace
