@@ -7,6 +7,7 @@
 #include "bench/cuda/timed.h"
 #include "bench/host/copy.h"
 #include "bench/median.h"
+#include "bench/step.h"
 #include "bench/stopwatch.h"
 #include "scalecom/comm/inproc/inproc.h"
 #include "scalecom/comm/together.h"
@@ -34,8 +35,9 @@ void check(const ReducePlan& plan) {
     throw core::UsageError(
         core::concat("[bench] ", plan.elements, " elements; there are 1 or more"));
   }
-  if (plan.repeats < 1) {
-    throw core::UsageError(core::concat("[bench] ", plan.repeats, " repeats; there are 1 or more"));
+  if (plan.repeats < 1 || plan.repeats > kMostRepeats) {
+    throw core::UsageError(
+        core::concat("[bench] ", plan.repeats, " repeats; there are 1 to ", kMostRepeats));
   }
 }
 

@@ -9,6 +9,9 @@
 
 namespace bench {
 
+/// How often something is timed, at most: sums of repeats are ints.
+constexpr int kMostRepeats = 1'000'000;
+
 /// The local step of one rank at the public interface, next to what memory allows.
 struct StepPlan {
   std::int64_t elements = 25'600'000;

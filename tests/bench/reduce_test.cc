@@ -41,6 +41,7 @@ TEST(MeasureReduce, RefusesPlansThatCannotBeRun) {
   };
   refused({0, {"dense"}, 1, ""});
   refused({10, {"dense"}, 0, ""});
+  refused({10, {"dense"}, 1 << 30, ""});
   refused({10, {"nope"}, 1, ""});
   refused({10, {"dense"}, 1, "no such device"});
 }

@@ -63,6 +63,7 @@ TEST(Step, APlanThatCannotBeRunIsRefused) {
   refused([](StepPlan& plan) { plan.rate = 0; });
   refused([](StepPlan& plan) { plan.rate = 1e9; });
   refused([](StepPlan& plan) { plan.repeats = 0; });
+  refused([](StepPlan& plan) { plan.repeats = 1'000'000'001; });
   refused([](StepPlan& plan) { plan.threads = -1; });
   refused([](StepPlan& plan) {
     plan.elements = 1000;
