@@ -244,13 +244,13 @@ std::vector<PlannedPoint> points_of(const Options& options, const std::optional<
 }
 
 // A mistake is told before the network is measured, not after.
-void check_before_measuring(const Options& options) {
+void check_before_measuring(const Options& options, const std::optional<Sweep>& sweep) {
   Measured any;
   any.link.bandwidth = 1;
   if (options.model.empty()) {
     between_of(options, any);
   } else {
-    plan::check(setting_of(options, any));
+    points_of(options, sweep, any);
   }
 }
 
@@ -268,7 +268,7 @@ int run(Options& options) {
   if (options.measure) {
     const auto processes = meet("scalecom plan", deadline_of(options));
     try {
-      check_before_measuring(options);
+      check_before_measuring(options, sweep);
     } catch (const core::UsageError&) {
       if (!processes->first()) return kUsage;  // the first says why
       throw;

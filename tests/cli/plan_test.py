@@ -168,6 +168,10 @@ def measured(*command):
 def test_measuring_a_network(folder):
     expect_refused(run("plan", "--measure"), "two ranks", "mpirun")
     expect_refused(run("plan", "--measure", "--deadline", -1), "--deadline -1")
+    # Before anything is measured.
+    expect_refused(run(*changed(bandwidth=None), "--measure", "--methods", "nope"), "nope")
+    expect_refused(run(*changed(bandwidth=None), "--measure", "--groups", 8, "--inside-bandwidth", "1GB/s",
+                       "--sweep", "workers=8..12"), "12 workers", "groups of 8")
     if MPIRUN is None:
         return
     path = folder / "network.json"
