@@ -8,6 +8,7 @@ namespace {
 TEST(MedianTest, IsTheMiddleOne) {
   EXPECT_EQ(median({3, 1, 2}), 2);
   EXPECT_EQ(median({7}), 7);
+  EXPECT_EQ(median({1, 2}), 2);  // of two, the larger
 }
 
 TEST(MedianTest, OfRunsSeesThroughAPeriod) {

@@ -112,6 +112,11 @@ TEST_F(Measurement, HoldsEveryWorldAndCountsItsWork) {
   EXPECT_GT((*figures)["ops_per_element"], 2);
   EXPECT_GT((*figures)["ns_per_element"], 0);
   EXPECT_GT((*figures)["copy_ns_per_element"], 0);
+  EXPECT_GE((*figures)["timed_elements"], 10'000);
+  // Sent, of which the most is sent and received.
+  for (const ordered_json& world : (*figures)["traffic"]) {
+    EXPECT_LT(world["bytes_per_rank_step"], world["max_rank_bytes"]) << world;
+  }
 }
 
 TEST_F(Measurement, CanBeStoppedBetweenWorlds) {
