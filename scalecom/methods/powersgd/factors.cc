@@ -153,7 +153,6 @@ void Factors::settle() {
 void Factors::forget_q() {
   settle();
   starts_.replace({});
-  starts_.use(errors_.stream());
   last_.clear();
 }
 
