@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <utility>
 #include <vector>
@@ -178,7 +177,6 @@ void project(std::span<const Job> jobs) {
 }
 
 void average_q(std::span<const Job> jobs, float factor, Flag* flag) {
-  constexpr float kMost = std::numeric_limits<float>::max() / 2;
   std::atomic<bool> safe{true};
   for_each_job(jobs, [&](const Job& job) {
     for (std::int64_t j = 0; j < job.matrix.columns; ++j) {

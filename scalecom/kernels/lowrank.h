@@ -23,6 +23,8 @@ namespace scalecom::kernels::lowrank {
 
 constexpr std::int64_t kPiece = 1024;
 constexpr std::int64_t kBlockRows = 1024;
+/// No memory grows beyond this, nor any product P Q^T: the one less the other cannot overflow.
+constexpr float kMost = 0x1.fffffep125F;  // a quarter of the largest number
 
 /// A gradient of rows x columns in the bucket and its memory, both by rows.
 struct Matrix {
@@ -40,8 +42,9 @@ struct Factors {
 
 /// The passes of one instruction set, on one thread; every set gives the same bits.
 struct Passes {
-  /// Rows [begin, end): m becomes (m - last.p last.q^T) + g, and p = m q. A g that makes m not
-  /// finite counts as 0. Returns whether all was finite.
+  /// Rows [begin, end): m becomes (m - last.p last.q^T) + g, and p = m q. A g that takes m beyond
+  /// kMost, as one that is not finite does, counts as 0, and m is brought to kMost where what is
+  /// left of it is larger. Returns whether there was none.
   bool (*accumulate)(const Matrix& matrix, Factors last, const float* q, std::int64_t rank,
                      std::int64_t begin, std::int64_t end, float* p);
   /// q = m^T p over the rows [begin, end) and the columns [first, last); row k of `q` begins at
@@ -72,12 +75,12 @@ struct Job {
 using Flag = elementwise::Flag;
 
 /// memory = (memory - last_p last_q^T) + gradient; p = memory start_q. Sets the flag where
-/// something was not finite.
+/// something was not finite, or too large.
 void accumulate(std::span<const Job> jobs, Flag* flag);
 /// q = memory^T p.
 void project(std::span<const Job> jobs);
-/// q, a sum over ranks, times `factor`. Sets the flag where p q^T could overflow: p's columns are
-/// unit vectors, so that no entry is larger than the sum of |q| over the factors.
+/// q, a sum over ranks, times `factor`. Sets the flag where p q^T could be larger than kMost: p's
+/// columns are unit vectors, so that no entry is larger than the sum of |q| over the factors.
 void average_q(std::span<const Job> jobs, float factor, Flag* flag);
 /// gradient = p q^T, and the factors become the last ones. Where the flag is set, the gradient
 /// becomes NaN and the last factors 0.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "scalecom/core/thread_pool.h"
@@ -175,6 +176,31 @@ TEST(LowRank, ANumberThatIsNotFiniteCountsAsNothing) {
     }
     EXPECT_TRUE(bad.memory.same(clean.memory));
     EXPECT_TRUE(bad.p.same(clean.p));
+  }
+}
+
+// At its limit, with as much to take off as may be: the other way round, it was infinite.
+TEST(LowRank, AMemoryStaysAtItsLimit) {
+  const float largest = std::numeric_limits<float>::max();
+  for (const Table* table : tables()) {
+    for (const float g : {0.0F, 1.0F, largest, -largest}) {
+      Case one(DType::kFloat32, 5, 40, 1, Data::kNormal, 8);
+      for (std::int64_t i = 0; i < 5; ++i) one.last_p[i] = 1;
+      for (std::int64_t j = 0; j < 40; ++j) one.last_q[j] = -lowrank::kMost;
+      for (std::int64_t i = 0; i < 200; ++i) {
+        one.grad32[i] = g;
+        one.memory[i] = i == 77 ? lowrank::kMost : -lowrank::kMost;
+      }
+      const bool fits =
+          table->low_rank.accumulate(one.matrix(), {one.last_p.data(), one.last_q.data()},
+                                     one.start_q.data(), 1, 0, 5, one.p.data());
+      EXPECT_FALSE(fits) << table->isa << " " << g;
+      for (std::int64_t i = 0; i < 200; ++i) {
+        // What was sent takes the others to 0, and the largest numbers are not taken in.
+        const float others = std::abs(g) == largest ? 0.0F : g;
+        ASSERT_EQ(one.memory[i], i == 77 ? lowrank::kMost : others) << table->isa << " " << i;
+      }
+    }
   }
 }
 

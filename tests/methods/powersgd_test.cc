@@ -268,6 +268,43 @@ TEST(PowerSgd, ASliceThatBecomesDenseSendsItsMemory) {
   EXPECT_EQ(copies_of(world.method(1)).at("fc"), second.at("fc"));
 }
 
+TEST(PowerSgd, OptionsMayChangeBeforeTheFirstStep) {
+  const layout::Layout layout = layout_for("powersgd", {{"m", {40, 61}}});
+  World world(2, "powersgd");
+  World other(2, "powersgd,rank=3");
+  for (int r = 0; r < 2; ++r) world.method(r).configure("rank=3");
+  std::mt19937 random(8);
+  Gradients gradients = testing::normal(2, layout.elements(), random);
+  Gradients expected = gradients;
+  world.reduce(gradients, layout);
+  other.reduce(expected, layout);
+  EXPECT_TRUE(same_bits(gradients[0], expected[0]));
+}
+
+// Gradients near the largest numbers: a memory less a mean could be larger than those.
+TEST(PowerSgd, NoInfinityGetsIntoAMemory) {
+  const layout::Layout layout = layout_for("powersgd", {{"m", {20, 30}}});
+  for (const int size : {1, 2, 3}) {
+    World world(size, "powersgd");
+    std::mt19937 random(9);
+    for (int step = 0; step < 30; ++step) {
+      Gradients gradients = testing::normal(size, layout.elements(), random);
+      const float largest = step % 3 == 0 ? 3.4e38F : 1e38F;
+      for (auto& one : gradients) {
+        for (std::size_t i = 0; i < 600; i += 1 + random() % 100) {
+          one[i] = std::copysign(largest, one[i]);
+        }
+      }
+      world.reduce(gradients, layout);
+      for (int r = 0; r < size; ++r) {
+        for (const float held : copies_of(world.method(r)).at("m")) {
+          ASSERT_TRUE(std::isfinite(held)) << "rank " << r << " of " << size << ", step " << step;
+        }
+      }
+    }
+  }
+}
+
 TEST(PowerSgd, TheStartIsAFunctionOfTheSeed) {
   const layout::Layout layout = layout_for("powersgd", {{"m", {40, 61}}});
   const auto mean = [&](const std::string& spec) {

@@ -87,8 +87,21 @@ void add_all_products(const float* rows, std::int64_t columns, const float* q, s
   }
 }
 
-/// m = (m - p q^T) + g over `count` columns of some rows; returns whether all was finite. `p` and
-/// `q` are those of the last step.
+constexpr int kMostBits = __builtin_bit_cast(int, lowrank::kMost);
+
+template <typename L>
+typename L::Mask too_large(typename L::Floats x) {
+  return L::greater(key_of<L>(x), L::broadcast(kMostBits));
+}
+
+template <typename L>
+typename L::Floats at_most(typename L::Floats x) {
+  const auto sign = L::both(L::bits(x), L::broadcast(~kMagnitude));
+  return L::select(too_large<L>(x), L::floats(L::either(sign, L::broadcast(kMostBits))), x);
+}
+
+/// m = (m - p q^T) + g over `count` columns of some rows; returns whether all fitted. `p` and `q`
+/// are those of the last step.
 template <typename L, int kRows, typename G>
 bool add_gradient(const G* grad, float* memory, std::int64_t columns, const float* p,
                   const float* q, std::int64_t rank, std::int64_t count) {
@@ -105,9 +118,9 @@ bool add_gradient(const G* grad, float* memory, std::int64_t columns, const floa
     for (int r = 0; r < kRows; ++r) {
       // Times 1 and added in one operation is a plain sum.
       auto sum = L::fma(L::broadcast(1.0F), L::load(grad + r * columns + j, mask...), left[r]);
-      if (const auto bad = not_finite<L>(sum); __builtin_expect(L::any(bad), 0)) {
+      if (const auto bad = too_large<L>(sum); __builtin_expect(L::any(bad), 0)) {
         finite = false;
-        sum = L::select(bad, left[r], sum);
+        sum = L::select(bad, at_most<L>(left[r]), sum);
       }
       L::store(memory + r * columns + j, sum, mask...);
     }

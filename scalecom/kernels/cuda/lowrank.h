@@ -12,6 +12,7 @@ namespace scalecom::kernels::cuda::lowrank {
 
 using kernels::lowrank::Flag;
 using kernels::lowrank::Job;
+using kernels::lowrank::kMost;
 
 /// A job, and its places in the scratch that all share.
 struct DeviceJob {

@@ -27,6 +27,10 @@ void store(const Matrix& matrix, std::int64_t at, float value) {
                                                      : core::to_bfloat16_bits(value);
 }
 
+bool too_large(float value) {
+  return !(std::abs(value) <= lowrank::kMost);
+}
+
 // The product of `count` numbers of a row with a factor's: lanes, then halves.
 float piece_product(const float* m, const float* q, std::int64_t count) {
   constexpr std::size_t kLanes = 16;
@@ -57,8 +61,12 @@ bool accumulate_low_rank(const Matrix& matrix, Factors last, const float* q, std
         left = std::fma(-last.p[i * rank + k], last.q[k * matrix.columns + j], left);
       }
       const float sum = left + load(matrix, i * matrix.columns + j);
-      finite = finite && std::isfinite(sum);
-      row[j] = std::isfinite(sum) ? sum : left;
+      if (too_large(sum)) {
+        finite = false;
+        row[j] = too_large(left) ? std::copysign(lowrank::kMost, left) : left;
+      } else {
+        row[j] = sum;
+      }
     }
     for (std::int64_t k = 0; k < rank; ++k) {
       float sum = 0;

@@ -43,10 +43,11 @@ __global__ void __launch_bounds__(Policy::kThreads)
             if (r >= unit.rows) break;
             const std::int64_t at = (unit.row + r) * columns + j;
             const float sum = __fadd_rn(m[r], Type::load(d_grad[job.offset + at]));
-            if (is_finite(sum)) {
+            if (fabsf(sum) <= kMost) {
               m[r] = sum;
             } else {
               *d_flag = 1;
+              if (!(fabsf(m[r]) <= kMost)) m[r] = copysignf(kMost, m[r]);
             }
             job.matrix.memory[at] = m[r];
           }
@@ -148,7 +149,6 @@ __global__ void __launch_bounds__(Policy::kColumns)
 }
 
 __global__ void average_q_kernel(const DeviceJob* d_jobs, float factor, Flag* d_flag) {
-  constexpr float kMost = 3.402823466e38F / 2;
   const Job& job = d_jobs[blockIdx.y].job;
   const std::int64_t columns = job.matrix.columns;
   const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
