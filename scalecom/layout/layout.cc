@@ -19,6 +19,11 @@ using core::UsageError;
 
 void check(const Slice& slice, std::int64_t expected_offset) {
   if (slice.name.empty()) throw UsageError("[layout] a slice has no name; every slice needs one");
+  // Memories of parts are told from those of whole tensors by their names alone.
+  if (parse_part_key(slice.name)) {
+    throw UsageError(concat("[layout] a tensor is named '", slice.name,
+                            "', which is how a part of another one is named"));
+  }
   if (slice.length < 0) {
     throw UsageError(concat("[layout] slice '", slice.name, "' has the length ", slice.length,
                             "; lengths are 0 or more"));

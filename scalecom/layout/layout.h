@@ -55,9 +55,9 @@ std::optional<PartKey> parse_part_key(const std::string& key);
 class Layout {
  public:
   Layout() = default;
-  /// UsageError for a name that is empty or stands twice, a negative length, a rate under 1 or not
-  /// finite, elements that its shape does not have, or slices that do not follow one another from
-  /// 0.
+  /// UsageError for a name that is empty, stands twice or reads as a part's key, a negative length,
+  /// a rate under 1 or not finite, elements that its shape does not have, or slices that do not
+  /// follow one another from 0.
   explicit Layout(std::vector<Slice> slices);
 
   std::span<const Slice> slices() const { return slices_; }

@@ -57,6 +57,7 @@ TEST(Layout, RefusesWhatIsNoLayout) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(has(refusal({{"", 0, 1, 1}}), "no name"));
   EXPECT_TRUE(has(refusal({{"a", 0, 1, 1}, {"a", 1, 1, 1}}), "'a' stands twice"));
+  EXPECT_TRUE(has(refusal({{"a[0:5]", 0, 5, 1}}), "'a[0:5]', which is how a part of another one"));
   EXPECT_TRUE(has(refusal({{"a", 0, -1, 1}}), "'a' has the length -1"));
   EXPECT_TRUE(has(refusal({{"a", 0, 1, 0.5}}), "'a' has the rate 0.5"));
   EXPECT_TRUE(has(refusal({{"a", 0, 1, kInfinity}}), "rate"));

@@ -3,21 +3,10 @@
 #include <algorithm>
 
 #include "scalecom/comm/traffic.h"
-#include "scalecom/core/error.h"
 #include "scalecom/core/hash.h"
-#include "scalecom/core/text.h"
 
 namespace scalecom::methods::groups {
 namespace {
-
-// Memories of parts are told from those of whole tensors by their names alone.
-void check_names(const layout::Layout& layout) {
-  for (const layout::Slice& slice : layout.slices()) {
-    if (!layout::parse_part_key(slice.name)) continue;
-    throw core::UsageError(core::concat("[groups] a tensor is named '", slice.name,
-                                        "', which is the name of a part of another one"));
-  }
-}
 
 // The part of a slice that is a member's. Who gets the first part differs from tensor to tensor, as
 // the first parts of many short tensors are the only ones.
@@ -42,7 +31,6 @@ Division::Division(const layout::Layout& layout, int members, const Granule& gra
     std::int64_t length;
     int member;
   };
-  check_names(layout);
   std::vector<Place> places;
   for (int member = 0; member < members; ++member) {
     std::vector<layout::Slice> parts;

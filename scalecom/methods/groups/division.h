@@ -13,8 +13,7 @@ namespace scalecom::methods::groups {
 /// member gets depends on the tensor alone, so that buckets may change and no memory has to move.
 class Division {
  public:
-  /// `granule(slice)`: elements of a slice that stay together. UsageError for a tensor that is
-  /// named as a part of another one.
+  /// `granule(slice)`: elements of a slice that stay together.
   using Granule = std::function<std::int64_t(const layout::Slice&)>;
   Division(const layout::Layout& layout, int members, const Granule& granule);
 
