@@ -319,6 +319,10 @@ void Grouped::apply(const std::string& settings) {
           "others");
     }
   }
+  // On another one first: what cannot be divided is to leave this one as it was.
+  const std::unique_ptr<Method> trial = methods::make(inner_->spec());
+  trial->configure(settings);
+  check_divides(*trial);
   inner_->configure(settings);
   plans_.clear();
 }

@@ -55,6 +55,22 @@ TEST(Groups, WhatCannotBeIsRefusedAtEveryRank) {
   EXPECT_EQ(make(fine.method(0).spec())->spec(), fine.method(0).spec());
 }
 
+TEST(Groups, OptionsThatCannotBeDividedChangeNothing) {
+  const layout::Layout layout({{"w", 0, 100, 10, {100}}});
+  World world(2, "scalecom,rate=10,groups=2");
+  Gradients gradients(2, std::vector<float>(100, 1.0F));
+  world.reduce(gradients, layout);
+  const std::string before = world.method(0).spec();
+  for (int r = 0; r < 2; ++r) {
+    EXPECT_NE(testing::refusal([&] {
+                world.method(r).configure("rate=5,select=exact");
+              }).find("whole bucket"),
+              std::string::npos);
+  }
+  EXPECT_EQ(world.method(0).spec(), before);
+  EXPECT_NO_THROW(world.reduce(gradients, layout));
+}
+
 // What is still to be sent is not lost silently.
 TEST(Groups, MemoriesOfAnotherDivisionAreRefused) {
   const layout::Layout layout({{"w", 0, 100, 10, {100}}});
@@ -85,21 +101,6 @@ TEST(Groups, ATensorWithABracketInItsNameIsNoPartOfAnother) {
     gradients.assign(2, std::vector<float>(40, 1.0F));
     EXPECT_NO_THROW(world.reduce(gradients, alone)) << groups;
   }
-}
-
-// Its memory, kept by one member as a whole, would be saved as that of a part of "w", and loaded
-// so.
-TEST(Groups, ATensorNamedAsAPartOfAnotherIsRefused) {
-  const layout::Layout layout({{"w[0:5]", 0, 5, 5, {5}}});
-  World world(2, "scalecom,rate=5,groups=2");
-  std::vector<std::string> errors(2);
-  world.run([&](int rank) {
-    std::vector<float> gradient(5, 1.0F);
-    errors[static_cast<std::size_t>(rank)] = testing::refusal(
-        [&] { world.reduce_at(rank, core::Buffer::of(gradient.data(), 5), layout); });
-  });
-  EXPECT_NE(errors[0].find("'w[0:5]'"), std::string::npos) << errors[0];
-  EXPECT_EQ(errors[0], errors[1]);
 }
 
 // What one member cannot begin, as its memory is of another tensor, no rank begins: none waits.
