@@ -28,9 +28,14 @@ class GtopkBucket final : public sparse::LargestBucket {
  public:
   using LargestBucket::LargestBucket;
 
+  // A step may fail before its exchange: what the last one gave back is not to be undone then.
+  void compress() override {
+    returned_.clear();
+    LargestBucket::compress();
+  }
+
   void exchange(comm::Communicator& communicator) override {
     dropped_.clear();
-    returned_.clear();
     if (shape_.parts.empty()) return;
     const int rank = communicator.rank();
     const int size = communicator.size();

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "scalecom/core/error.h"
 #include "tests/methods/plain_sparse.h"
+#include "tests/methods/shapes.h"
 #include "tests/methods/sparse/worlds.h"
 
 namespace scalecom::methods {
@@ -51,6 +54,27 @@ TEST(Gtopk, WhatIsDroppedOnTheWayStaysWhereItWasDropped) {
   for (int rank = 0; rank < 4; ++rank) world.method(rank).undo();
   EXPECT_EQ(memory_of(world, 0, "w"), (std::vector<float>{8, 0, 0, 0}));
   EXPECT_EQ(memory_of(world, 1, "w"), (std::vector<float>{0, 5, 0, 0}));
+}
+
+// In the second step rank 0 is alone: what is taken back is that step, and nothing of the first.
+TEST(Gtopk, AStepThatFailedBeforeItsExchangeCanBeTakenBack) {
+  const layout::Layout layout({{"w", 0, 4, 4}});
+  const auto ends = comm::inproc::make_world(4, std::chrono::seconds(5));
+  std::vector<std::unique_ptr<Method>> methods;
+  for (int rank = 0; rank < 4; ++rank) methods.push_back(make("gtopk"));
+  const auto step = [&](std::size_t rank, std::vector<float> gradient) {
+    methods[rank]->reduce(core::Buffer::of(gradient.data(), 4), layout, *ends[rank]);
+  };
+  const Gradients gradients{{8, 0, 0, 0}, {0, 5, 0, 0}, {0, 6, 0, 0}, {0, 6, 0, 0}};
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] { step(rank, gradients[rank]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(testing::copies_of(*methods[0]).at("w"), (std::vector<float>{8, 5, 0, 0}));
+  EXPECT_THROW(step(0, {1, 1, 1, 1}), core::PeerError);
+  methods[0]->undo();
+  EXPECT_EQ(testing::copies_of(*methods[0]).at("w"), (std::vector<float>{9, 6, 1, 1}));
 }
 
 // However many ranks there are, a step sends no more than k entries.
