@@ -67,10 +67,12 @@ class Method {
   // For a training loop.
 
   /// In: this rank's gradient. Out, in the same buffer: the mean over ranks, the same bits at every
-  /// rank; all NaN where some rank's gradient, or the mean, is not finite. The buffer, the layout
-  /// and the communicator stay alive until the work is done. A gradient on a GPU comes with a
-  /// stream of that GPU, and the work takes its place in it: the host waits for nothing, but for
-  /// the first step of a layout and where an option (check, nonfinite=error) has it look.
+  /// rank; all NaN where some rank's gradient, or the mean, is not finite. A finite mean that is
+  /// too large for an fp16 gradient comes out infinite in that entry alone, and counts as sent. The
+  /// buffer, the layout and the communicator stay alive until the work is done. A gradient on a GPU
+  /// comes with a stream of that GPU, and the work takes its place in it: the host waits for
+  /// nothing, but for the first step of a layout and where an option (check, nonfinite=error) has
+  /// it look.
   ///
   /// Before the first reduction, and whenever a layout or an option is new, the ranks compare what
   /// they are about to do and make room for it; where they differ, or one has no room, every rank

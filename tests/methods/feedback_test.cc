@@ -260,6 +260,40 @@ TEST_P(Feedback, TakesGradientsOf16Bits) {
   }
 }
 
+// As a dense mean of that type would be. They were sent as fp32, and are in no memory any more.
+TEST_P(Feedback, MeansTooLargeForFloat16AreInfiniteByThemselves) {
+  const layout::Layout layout = this->layout();
+  const layout::Slice& fc = layout.slices()[2];
+  World world(2, spec());
+  World wide(2, spec());
+  const std::vector<float> held(static_cast<std::size_t>(fc.length), 60000.0F);
+  for (World* one : {&world, &wide}) {
+    for (int r = 0; r < 2; ++r) {
+      one->method(r).restore(1, testing::to_memories({{fc.name, held}}));
+    }
+  }
+  const auto elements = static_cast<std::size_t>(layout.elements());
+  Gradients gradients(2, std::vector<float>(elements, 1.0F));
+  for (auto& one : gradients) std::copy(held.begin(), held.end(), one.begin() + fc.offset);
+  std::vector<std::vector<std::uint16_t>> narrow(2);
+  for (auto& one : narrow) {
+    for (const float g : gradients[0]) one.push_back(core::to_float16_bits(g));
+  }
+  world.run([&](int rank) {
+    auto& mine = narrow[static_cast<std::size_t>(rank)];
+    world.reduce_at(rank, {mine.data(), layout.elements(), core::DType::kFloat16}, layout);
+  });
+  wide.reduce(gradients, layout);
+  int infinite = 0;
+  for (std::size_t i = 0; i < elements; ++i) {
+    ASSERT_EQ(narrow[0][i], core::to_float16_bits(gradients[0][i])) << i;
+    infinite += std::isinf(core::from_float16_bits(narrow[0][i])) ? 1 : 0;
+  }
+  EXPECT_GT(infinite, 0);
+  EXPECT_LE(infinite, fc.length);
+  EXPECT_EQ(all_copies(world), all_copies(wide));
+}
+
 TEST_P(Feedback, RescaledMemoriesGoOnInOtherUnits) {
   const layout::Layout layout = this->layout();
   std::mt19937 random(7);
