@@ -72,6 +72,10 @@ struct Options {
   throw core::UsageError(core::concat("[plan] ", option, " is missing; give ", allowed));
 }
 
+bool sweeps(const Options& options, const char* figure) {
+  return options.sweep.starts_with(core::concat(figure, "="));
+}
+
 // Options that would go unheard: one that another rules out, or one without that which it is for.
 void check_together(const Options& options) {
   const auto needs = [](bool given, const char* option, bool has, const char* needed) {
@@ -83,12 +87,13 @@ void check_together(const Options& options) {
     throw core::UsageError(
         "[plan] --tflops and --step-ms both say how long computing takes: give one");
   }
-  if (options.step_ms && options.sweep.starts_with("batch")) {
+  if (options.step_ms && sweeps(options, "batch")) {
     throw core::UsageError(
         "[plan] --step-ms is of one batch, and --sweep is of several: give --tflops instead");
   }
   needs(options.efficiency.has_value(), "--efficiency", options.tflops.has_value(), "--tflops");
-  needs(!options.latency.empty(), "--latency", !options.bandwidth.empty(), "--bandwidth");
+  needs(!options.latency.empty(), "--latency",
+        !options.bandwidth.empty() || sweeps(options, "bandwidth"), "--bandwidth");
   needs(!options.inside_bandwidth.empty(), "--inside-bandwidth", options.groups != 1, "--groups");
   needs(!options.inside_latency.empty(), "--inside-latency", options.groups != 1, "--groups");
   needs(!options.sweep.empty(), "--sweep", !options.model.empty(), "--model");
@@ -155,12 +160,16 @@ plan::Link between_of(const Options& options, const std::optional<Measured>& mea
   }
   if (measured) return measured->link;
   if (!options.network.empty()) return plan_link(options.network);
+  plan::Link link;
+  link.latency = latency_of(options.latency, "--latency");
+  if (options.bandwidth.empty() && sweeps(options, "bandwidth")) {
+    link.bandwidth = 1;  // until the sweep says what it is
+    return link;
+  }
   if (options.bandwidth.empty()) {
     missing("--bandwidth", "what a node can send, such as 10Gbit/s, or --network or --measure");
   }
-  plan::Link link;
   link.bandwidth = plan::parse_bandwidth(options.bandwidth, "--bandwidth");
-  link.latency = latency_of(options.latency, "--latency");
   return link;
 }
 
