@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ int run(const cli::Command& command) {
     return cli::report(name, "[output] standard output cannot be written", cli::kFailure);
   } catch (const scalecom::core::UsageError& error) {
     return cli::report(name, error.what(), cli::kUsage);
+  } catch (const std::bad_alloc&) {
+    return cli::report(name, "[memory] there is less of it than this takes", cli::kFailure);
   } catch (const std::exception& error) {
     return cli::report(name, error.what(), cli::kFailure);
   }

@@ -30,6 +30,8 @@ def test_bench_step(folder):
     for wrong in (("--elements", 0), ("--rate", 1), ("--repeats", 0), ("--threads", -1), ("--beta", 2)):
         expect_refused(run("bench", "step", *wrong))
     expect_refused(run("bench", "step", "--json", folder), "is a folder")
+    # More bytes than a process can address.
+    expect_refused(run("bench", "step", "--elements", 10**15), "[memory]", status=1)
 
 
 def test_json_replaces_no_pipe_or_device(folder):
