@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <utility>
 #include <vector>
@@ -177,6 +178,7 @@ void project(std::span<const Job> jobs) {
 }
 
 void average_q(std::span<const Job> jobs, float factor, Flag* flag) {
+  constexpr float kMostSent = std::numeric_limits<float>::max() / 2;
   std::atomic<bool> safe{true};
   for_each_job(jobs, [&](const Job& job) {
     for (std::int64_t j = 0; j < job.matrix.columns; ++j) {
@@ -186,7 +188,7 @@ void average_q(std::span<const Job> jobs, float factor, Flag* flag) {
         q *= factor;
         sum += std::abs(q);
       }
-      if (!(sum <= kMost)) safe.store(false, std::memory_order_relaxed);
+      if (!(sum <= kMostSent)) safe.store(false, std::memory_order_relaxed);
     }
   });
   if (!safe) *flag = 1;

@@ -23,8 +23,9 @@ namespace scalecom::kernels::lowrank {
 
 constexpr std::int64_t kPiece = 1024;
 constexpr std::int64_t kBlockRows = 1024;
-/// No memory grows beyond this, nor any product P Q^T: the one less the other cannot overflow.
-constexpr float kMost = 0x1.fffffep125F;  // a quarter of the largest number
+/// No memory grows beyond this, so that none of its products with unit vectors overflows, nor a sum
+/// of those over any number of ranks: whatever it holds can be sent.
+constexpr float kMost = 0x1p96F;
 
 /// A gradient of rows x columns in the bucket and its memory, both by rows.
 struct Matrix {
@@ -79,8 +80,8 @@ using Flag = elementwise::Flag;
 void accumulate(std::span<const Job> jobs, Flag* flag);
 /// q = memory^T p.
 void project(std::span<const Job> jobs);
-/// q, a sum over ranks, times `factor`. Sets the flag where p q^T could be larger than kMost: p's
-/// columns are unit vectors, so that no entry is larger than the sum of |q| over the factors.
+/// q, a sum over ranks, times `factor`. Sets the flag where p q^T could overflow: p's columns are
+/// unit vectors, so that no entry is larger than the sum of |q| over the factors.
 void average_q(std::span<const Job> jobs, float factor, Flag* flag);
 /// gradient = p q^T, and the factors become the last ones. Where the flag is set, the gradient
 /// becomes NaN and the last factors 0.

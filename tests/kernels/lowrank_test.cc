@@ -179,7 +179,7 @@ TEST(LowRank, ANumberThatIsNotFiniteCountsAsNothing) {
   }
 }
 
-// At its limit, with as much to take off as may be: the other way round, it was infinite.
+// At its limit, with as much to take off again.
 TEST(LowRank, AMemoryStaysAtItsLimit) {
   const float largest = std::numeric_limits<float>::max();
   for (const Table* table : tables()) {

@@ -281,26 +281,23 @@ TEST(PowerSgd, OptionsMayChangeBeforeTheFirstStep) {
   EXPECT_TRUE(same_bits(gradients[0], expected[0]));
 }
 
-// Gradients near the largest numbers: a memory less a mean could be larger than those.
+// Near the largest numbers a memory less the mean was infinite, for good: here rank 1's.
 TEST(PowerSgd, NoInfinityGetsIntoAMemory) {
   const layout::Layout layout = layout_for("powersgd", {{"m", {20, 30}}});
-  for (const int size : {1, 2, 3}) {
-    World world(size, "powersgd");
+  const std::vector<float> huge{3e38F, -3.3e38F, 3e38F};
+  for (const float scale : {1.0F, 0.25F, 0x1p-31F, 0x1p-33F}) {
+    World world(3, "powersgd");
     std::mt19937 random(9);
-    for (int step = 0; step < 30; ++step) {
-      Gradients gradients = testing::normal(size, layout.elements(), random);
-      const float largest = step % 3 == 0 ? 3.4e38F : 1e38F;
-      for (auto& one : gradients) {
-        for (std::size_t i = 0; i < 600; i += 1 + random() % 100) {
-          one[i] = std::copysign(largest, one[i]);
-        }
-      }
+    for (int step = 0; step < 6; ++step) {
+      Gradients gradients = testing::normal(3, layout.elements(), random);
+      for (std::size_t r = 0; r < 3 && step < 3; ++r) gradients[r][7] = scale * huge[r];
       world.reduce(gradients, layout);
-      for (int r = 0; r < size; ++r) {
+      for (int r = 0; r < 3; ++r) {
         for (const float held : copies_of(world.method(r)).at("m")) {
-          ASSERT_TRUE(std::isfinite(held)) << "rank " << r << " of " << size << ", step " << step;
+          ASSERT_TRUE(std::isfinite(held)) << "rank " << r << ", step " << step << ", " << scale;
         }
       }
+      EXPECT_TRUE(step < 3 || std::isfinite(gradients[0][7])) << "step " << step << ", " << scale;
     }
   }
 }

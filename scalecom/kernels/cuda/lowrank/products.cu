@@ -149,6 +149,7 @@ __global__ void __launch_bounds__(Policy::kColumns)
 }
 
 __global__ void average_q_kernel(const DeviceJob* d_jobs, float factor, Flag* d_flag) {
+  constexpr float kMostSent = 3.402823466e38F / 2;
   const Job& job = d_jobs[blockIdx.y].job;
   const std::int64_t columns = job.matrix.columns;
   const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
@@ -160,7 +161,7 @@ __global__ void average_q_kernel(const DeviceJob* d_jobs, float factor, Flag* d_
       job.q[k * columns + j] = q;
       sum = __fadd_rn(sum, fabsf(q));
     }
-    if (!(sum <= kMost)) *d_flag = 1;
+    if (!(sum <= kMostSent)) *d_flag = 1;
   }
 }
 
