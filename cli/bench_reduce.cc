@@ -96,7 +96,7 @@ void show(const Options& options, int ranks, const std::vector<bench::ReduceFigu
 std::vector<bench::ReduceFigures> measure(const bench::ReducePlan& plan, comm::Communicator& world,
                                           const core::Stream& stream = {}) {
   Progress progress;
-  const auto rows = bench::measure_reduce(plan, world, stream, [&](int done, int all) {
+  auto rows = bench::measure_reduce(plan, world, stream, [&](int done, int all) {
     if (world.rank() != 0) return;
     if (done == 1) progress.start(done, all);
     progress.update(done, "reducing");

@@ -75,8 +75,8 @@ std::vector<plan::KernelTime> of_step(const ordered_json& figures, const std::st
 // The method and those options, written or not, that its own work depends on.
 std::string measured_spec(const std::string& spec, const std::string& path) {
   // Options that change numbers, or how much is compressed of which tensor, and not the work.
-  static const std::set<std::string> kElsewhere{"beta", "a",     "decay", "b",     "warmup",
-                                                "seed", "rates", "first", "groups"};
+  static const std::set<std::string> elsewhere{"beta", "a",     "decay", "b",     "warmup",
+                                               "seed", "rates", "first", "groups"};
   core::OptionString options;
   try {
     options = core::OptionString::parse(methods::make(spec)->spec());
@@ -85,7 +85,7 @@ std::string measured_spec(const std::string& spec, const std::string& path) {
   }
   std::string text = options.name;
   for (const auto& [key, value] : options.settings) {
-    if (!kElsewhere.contains(key)) text += core::concat(",", key, "=", value);
+    if (!elsewhere.contains(key)) text += core::concat(",", key, "=", value);
   }
   return text;
 }

@@ -61,7 +61,7 @@ ordered_json row_of(const plan::Setting& setting, const plan::Outcome& outcome) 
 }
 
 std::string advice_on(const std::vector<PlannedPoint>& points, const std::optional<Sweep>& sweep) {
-  const std::string sentence = plan::advise(points.back().outcomes);
+  std::string sentence = plan::advise(points.back().outcomes);
   if (!sweep) return sentence;
   return fmt::format("At {} {}: {}", sweep->figure(), sweep->label(sweep->values().back()),
                      sentence);

@@ -87,7 +87,7 @@ void check_origin(const Run& run) {
 
 }  // namespace
 
-Reproduction::Reproduction(const std::vector<std::string>& names, fs::path out,
+Reproduction::Reproduction(const std::vector<std::string>& names, const fs::path& out,
                            std::optional<int> seeds)
     : rows_(wanted_rows(names)) {
   for (const recipes::Recipe& recipe : rows_) {

@@ -27,7 +27,7 @@ class Reproduction {
   /// The rows that are named, or all recipes where none is, each after what it is compared with,
   /// and of each no more than `seeds` of its seeds. core::UsageError as recipes::find(), and for
   /// two recipes of one name.
-  Reproduction(const std::vector<std::string>& names, std::filesystem::path out,
+  Reproduction(const std::vector<std::string>& names, const std::filesystem::path& out,
                std::optional<int> seeds);
 
   /// Its runs refer to its rows.

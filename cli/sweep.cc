@@ -56,10 +56,9 @@ Sweep::Sweep(const std::string& text) {
       throw core::UsageError(
           core::concat("[plan] --sweep ", text, " goes down; write the smaller figure first"));
     }
-    for (double value = first; value < last; value *= 2) {
-      values_.push_back(value);
-    }
-    values_.push_back(last);
+    values_.push_back(first);
+    while (2 * values_.back() < last) values_.push_back(2 * values_.back());
+    if (first < last) values_.push_back(last);
   }
   if (values_.size() > kMostValues) {
     throw core::UsageError(core::concat("[plan] --sweep has over ", kMostValues, " values"));

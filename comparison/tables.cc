@@ -18,7 +18,7 @@ std::string number(const ordered_json& value, const char* format) {
 std::string outcome(const ordered_json& row) {
   if (row.is_null()) return "-";
   if (row.contains("failure")) return "diverged";
-  const std::string value = number(row["value"], "{:.2f}");
+  std::string value = number(row["value"], "{:.2f}");
   if (!row["against_dense"].is_number() || row["method"] == "dense") return value;
   return fmt::format("{} ({:+.2f})", value, row["against_dense"].get<double>());
 }

@@ -37,4 +37,5 @@ void require(bool holds, std::string_view what);
 
 /// Every target is this function: an input that is refused, by the exception that its reader
 /// documents, is fine.
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer names it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

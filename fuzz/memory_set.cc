@@ -21,7 +21,7 @@ std::string name_of(Input& input) {
   if (input.number(0, 3) == 0) return tensor;
   const std::int64_t first = input.number(0, 2 * kMostElements);
   const std::int64_t end = first + input.number(0, kMostElements);
-  const std::string key = tensor + "[" + std::to_string(first) + ":" + std::to_string(end) + "]";
+  std::string key = tensor + "[" + std::to_string(first) + ":" + std::to_string(end) + "]";
   return input.number(0, 7) == 0 ? key + "[0:" + std::to_string(end) + "]" : key;
 }
 

@@ -75,7 +75,8 @@ void OptionTable::integer(const std::string& key, std::int64_t* target, std::int
       [target] { return std::to_string(*target); });
 }
 
-void OptionTable::choice(const std::string& key, int* target, std::vector<std::string> names) {
+void OptionTable::choice(const std::string& key, int* target,
+                         const std::vector<std::string>& names) {
   const std::string allowed = join(names, " | ");
   custom(
       key, allowed,

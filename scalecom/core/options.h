@@ -34,7 +34,7 @@ class OptionTable {
   void integer(const std::string& key, std::int64_t* target, std::int64_t low,
                std::int64_t high = std::numeric_limits<std::int64_t>::max());
   /// One of the names; the target becomes its index.
-  void choice(const std::string& key, int* target, std::vector<std::string> names);
+  void choice(const std::string& key, int* target, const std::vector<std::string>& names);
   /// Anything that `take` accepts. `take` returns the function that commits the value, and throws
   /// UsageError for a text that is not allowed; `show` prints the present value.
   using Take = std::function<std::function<void()>(const std::string& text)>;

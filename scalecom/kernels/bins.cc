@@ -44,7 +44,7 @@ class Finder {
 }  // namespace
 
 Sent select(const Tensor& tensor, std::int64_t bin) {
-  constexpr std::int64_t kTask = 64 * 1024;
+  constexpr std::int64_t kTask = 65'536;
   const std::int64_t step = std::max<std::int64_t>(1, kTask / bin) * bin;
   std::vector<Part> parts(static_cast<std::size_t>((tensor.length + step - 1) / step));
   core::parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t task) {

@@ -16,7 +16,7 @@ namespace {
 
 // Elements of one task of the pool: long enough to make its start cheap, short enough to divide a
 // small array.
-constexpr std::int64_t kBlock = 64 * 1024;
+constexpr std::int64_t kBlock = 65'536;
 
 // work(begin, end) over [0, count) in blocks, on the pool.
 template <typename Work>

@@ -14,12 +14,12 @@ namespace scalecom::kernels {
 namespace {
 
 // Numbers of one task of the pool.
-constexpr std::int64_t kBlock = 64 * 1024;
+constexpr std::int64_t kBlock = 65'536;
 // Numbers asked about together, so that the compiler uses vectors: most groups have none wanted.
 constexpr std::int64_t kGroup = 32;
 // From which on a sample pays, and the most numbers that it looks at.
 constexpr std::int64_t kWorthSampling = 4096;
-constexpr std::int64_t kSampled = 64 * 1024;
+constexpr std::int64_t kSampled = 65'536;
 constexpr std::int64_t kLeastStride = 16;
 
 bool any_reaches(const float* numbers, std::int32_t least) {
@@ -47,7 +47,8 @@ std::vector<std::uint32_t> positions_within(const float* numbers, std::int64_t b
 std::int32_t likely_bound(const float* numbers, std::int64_t length, std::int64_t keep) {
   if (length < kWorthSampling) return 0;
   const std::int64_t stride = std::max(kLeastStride, length / kSampled);
-  const auto sampled = static_cast<double>((length + stride - 1) / stride);
+  const std::int64_t samples = (length + stride - 1) / stride;
+  const auto sampled = static_cast<double>(samples);
   const double expected = static_cast<double>(keep) * sampled / static_cast<double>(length);
   // Four standard deviations of a random sample's count, and a little for the smallest.
   const double wanted = expected + 4 * std::sqrt(expected) + 4;

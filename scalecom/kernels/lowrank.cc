@@ -16,7 +16,7 @@ namespace scalecom::kernels::lowrank {
 namespace {
 
 // Elements of one task of the pool, about.
-constexpr std::int64_t kTask = 64 * 1024;
+constexpr std::int64_t kTask = 65'536;
 // Columns of a task that goes down the rows: their part of Q stays in the nearest cache.
 constexpr std::int64_t kStripe = 512;
 

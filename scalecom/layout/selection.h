@@ -39,7 +39,7 @@ struct Cut {
 
 /// Elements of a chunk of a slice's whole tensor; 1 where a selection does not look at chunks.
 inline std::int64_t chunk_of(const Slice& slice, const Selection& selection) {
-  constexpr double kLargest = 1LL << 62;
+  constexpr double kLargest = 0x1p62;
   if (slice.dense() || selection.kind == Selection::Kind::kExact) return 1;
   if (selection.kind == Selection::Kind::kTop) return selection.chunk;
   return std::llround(std::min(slice.rate, kLargest));

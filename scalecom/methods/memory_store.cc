@@ -141,7 +141,7 @@ std::vector<NamedMemory> MemoryStore::list() const {
   return all;
 }
 
-void MemoryStore::replace(Memories memories) {
+void MemoryStore::replace(Memories&& memories) {
   memories_.clear();
   aside_.clear();
   for (auto& [name, memory] : memories) {

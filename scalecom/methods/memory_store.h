@@ -54,7 +54,7 @@ class MemoryStore {
 
   /// In host memory: from a GPU copies are made, which stay until the next call.
   std::vector<NamedMemory> list() const;
-  void replace(Memories memories);
+  void replace(Memories&& memories);
 
  private:
   using Arrays = std::map<std::string, std::shared_ptr<core::Array<float>>>;

@@ -58,7 +58,7 @@ const Entry& find(const std::string& name) {
 }
 
 std::string allowed(const Entry& entry) {
-  const std::string own = entry.allowed();
+  std::string own = entry.allowed();
   if (!entry.grouped) return own;
   return core::concat(own == "none" ? "" : own + ", ", kGroups, "=<node | ranks of a group>");
 }

@@ -108,7 +108,7 @@ int hops(Call call, Algorithm algorithm, int ranks) {
     case Algorithm::kRing:
       return (call == Call::kAllReduce ? 2 : 1) * (ranks - 1);
     case Algorithm::kTree: {
-      const int depth = std::bit_width(static_cast<unsigned>(ranks - 1));
+      const auto depth = static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1)));
       return (call == Call::kAllReduce ? 2 : 1) * depth;
     }
   }

@@ -18,7 +18,6 @@ namespace scalecom::state {
 namespace {
 
 using core::concat;
-using core::UsageError;
 
 constexpr const char* kFormat = "scalecom-memory";
 constexpr const char* kVersion = "1";

@@ -23,7 +23,7 @@ RankMemories memories_of(const methods::Method& method, const methods::Learner& 
 // A spec that was saved, without its groups: options that are younger than the save have their
 // defaults.
 std::string full_spec(const std::string& saved) {
-  const std::string spec = methods::without_groups(saved);
+  std::string spec = methods::without_groups(saved);
   try {
     return methods::make(spec)->spec();
   } catch (const core::UsageError&) {

@@ -12,7 +12,6 @@ namespace scalecom::state {
 namespace {
 
 using core::concat;
-using core::UsageError;
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 

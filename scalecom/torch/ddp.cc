@@ -180,7 +180,7 @@ methods::Method& Ddp::settled() {
 
 c10::intrusive_ptr<Future> Ddp::reduce(c10d::GradBucket& bucket) {
   at::Tensor tensor = bucket.getBuffer();
-  const auto future = make_future(tensor);
+  auto future = make_future(tensor);
   try {
     std::vector<std::size_t> members = members_of(bucket);
     if (used_.defined()) remember_places(bucket, members);

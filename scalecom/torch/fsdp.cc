@@ -38,7 +38,7 @@ std::vector<layout::Tensor> tensors_of(const std::vector<Fsdp::Parameter>& param
 }  // namespace
 
 Fsdp::Fsdp(const std::string& spec, std::vector<Parameter> parameters,
-           std::vector<std::vector<std::size_t>> modules,
+           const std::vector<std::vector<std::size_t>>& modules,
            std::unique_ptr<comm::Communicator> communicator)
     : communicator_(std::move(communicator)),
       method_(make_method(spec)),

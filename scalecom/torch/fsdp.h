@@ -34,7 +34,7 @@ class Fsdp {
   /// FSDP2 brings as one. UsageError for what methods::make refuses, and for a method that does not
   /// let tensors be divided among ranks.
   Fsdp(const std::string& spec, std::vector<Parameter> parameters,
-       std::vector<std::vector<std::size_t>> modules,
+       const std::vector<std::vector<std::size_t>>& modules,
        std::unique_ptr<comm::Communicator> communicator);
 
   /// Throws what the constructor would, for a caller that has no communicator yet. Only names and

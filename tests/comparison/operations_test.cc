@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <bit>
 #include <random>
 
 #include "comparison/operations/statement.h"
@@ -96,7 +96,7 @@ TEST(Statements, GiveTheBitsOfTheirMethods) {
       statement->step(stated, bucket, step);
       for (std::size_t i = 0; i < real.size(); ++i) {
         const float value = stated[i].value();
-        ASSERT_EQ(std::memcmp(&value, &real[i], sizeof(float)), 0)
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(value), std::bit_cast<std::uint32_t>(real[i]))
             << spec << ", step " << step << ", element " << i << ": " << value << ", " << real[i];
       }
     }

@@ -29,7 +29,7 @@ void append_scale(float mean, float deviation, std::vector<float>& scale) {
 Pick vary(const Variation& variation, std::int64_t sample, std::uint64_t noise) {
   Pick pick{static_cast<std::int32_t>(sample)};
   if (variation.mirrored) pick.mirrored = noise & 1;
-  const auto places = static_cast<std::uint64_t>(2 * variation.shift + 1);
+  const auto places = 2 * static_cast<std::uint64_t>(variation.shift) + 1;
   pick.down = static_cast<std::int8_t>(static_cast<int>((noise >> 8) % places) - variation.shift);
   pick.right = static_cast<std::int8_t>(static_cast<int>((noise >> 36) % places) - variation.shift);
   return pick;

@@ -21,7 +21,7 @@ bool is_available() {
 Session::Session(std::chrono::milliseconds deadline) : deadline_(deadline) {
   refuse();
 }
-Session::~Session() = default;
+Session::~Session() {}
 int Session::rank() const {
   return 0;
 }

@@ -18,7 +18,7 @@ void apply_momentum(float* d_numbers, float* d_velocity, std::int64_t count, Mom
                     float factor, float* d_flag, const core::Stream& stream);
 
 /// The elements of which sum_of_squares() gives one sum.
-constexpr std::int64_t kSummedTogether = 64 * 1024;
+constexpr std::int64_t kSummedTogether = 65'536;
 void sum_of_squares(const void* d_grad, core::DType dtype, std::int64_t count, double* d_sums,
                     const core::Stream& stream);
 

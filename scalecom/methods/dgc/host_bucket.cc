@@ -58,7 +58,7 @@ void HostBucket::compress() {
 
 float HostBucket::clipping() const {
   if (options_.clip == 0) return 1.0F;
-  constexpr std::int64_t kBlock = 64 * 1024;
+  constexpr std::int64_t kBlock = 65'536;
   const std::int64_t blocks = (grad_.elements + kBlock - 1) / kBlock;
   std::vector<double> sums(static_cast<std::size_t>(blocks));
   core::parallel_for(blocks, [&](std::int64_t block) {

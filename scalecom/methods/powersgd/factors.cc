@@ -206,7 +206,7 @@ std::vector<NamedMemory> Factors::list(bool with_q) const {
   return all;
 }
 
-void Factors::replace(Memories memories) {
+void Factors::replace(Memories&& memories) {
   Memories errors;
   Memories starts;
   for (auto& [name, memory] : memories) {

@@ -54,7 +54,7 @@ class Factors {
 
   /// Settled copies: NAME, and `with_q` NAME/q for its Q. They stay until the next call.
   std::vector<NamedMemory> list(bool with_q) const;
-  void replace(Memories memories);
+  void replace(Memories&& memories);
 
  private:
   struct Last {

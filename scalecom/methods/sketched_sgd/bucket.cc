@@ -103,7 +103,7 @@ void Bucket::accumulate(const core::Buffer& grad, float factor, MemoryStore& mem
 }
 
 bool Bucket::add_gradient(const core::Buffer& grad, const Part& part) {
-  constexpr std::int64_t kBlock = 16 * 1024;
+  constexpr std::int64_t kBlock = 16'384;
   const kernels::Tensor tensor{grad.at(part.offset), grad.dtype, part.v, part.length};
   std::atomic<bool> finite{true};
   core::parallel_for((part.length + kBlock - 1) / kBlock, [&](std::int64_t block) {

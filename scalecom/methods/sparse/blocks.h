@@ -15,7 +15,7 @@ namespace scalecom::methods::sparse {
 template <typename Work>
 void for_each_block(const Shape& shape, const Work& work) {
   // Long enough to make a task's start cheap, short enough to divide a small bucket.
-  constexpr std::int64_t kBlock = 64 * 1024;
+  constexpr std::int64_t kBlock = 65'536;
   std::vector<std::int64_t> first_blocks;
   std::int64_t blocks = 0;
   for (const Shape::Part& part : shape.parts) {

@@ -7,7 +7,7 @@ namespace {
 
 // Long enough to make a task's start cheap, short enough to divide a small bucket and to keep a
 // block's arrays in the second-level cache.
-constexpr std::int64_t kBlockElements = 64 * 1024;
+constexpr std::int64_t kBlockElements = 65'536;
 
 void cut_part(const Shape::Part& part, std::size_t index, const ChunkRange& led,
               std::vector<Block>& blocks) {

@@ -201,7 +201,7 @@ void HostBucket::finish(float factor, const NarrowMean* narrow) {
 
 // Values become means. Whether every rank's bucket, and every sum, was finite.
 bool HostBucket::all_finite(float factor) {
-  constexpr std::int64_t kPiece = 64 * 1024;
+  constexpr std::int64_t kPiece = 65'536;
   std::atomic<bool> finite{true};
   core::parallel_for((message_.size() + kPiece - 1) / kPiece, [&](std::int64_t piece) {
     // Times 1 where it is not a value: the rest was divided before.
