@@ -53,7 +53,8 @@ ordered_json row_of(const plan::Setting& setting, const plan::Outcome& outcome) 
                    {"bytes_inside", bytes_of(outcome.moved.inside)},
                    {"pays_below", nullptr},
                    {"pays_always", !std::isfinite(outcome.pays_below)},
-                   {"note", outcome.note}};
+                   {"note", outcome.note},
+                   {"hint", outcome.hint}};
   if (outcome.pays_below > 0 && std::isfinite(outcome.pays_below)) {
     row["pays_below"] = outcome.pays_below;
   }
@@ -126,7 +127,9 @@ std::string sweep_table(const std::vector<PlannedPoint>& points, const Sweep& sw
 std::string notes(const PlannedPoint& point) {
   std::string text;
   for (const plan::Outcome& outcome : point.outcomes) {
-    if (!outcome.note.empty()) text += fmt::format("{}: {}\n", outcome.method, outcome.note);
+    for (const std::string& one : {outcome.note, outcome.hint}) {
+      if (!one.empty()) text += fmt::format("{}: {}\n", outcome.method, one);
+    }
   }
   return text.empty() ? text : fmt::format("{}\n", text);
 }
@@ -175,7 +178,7 @@ std::string to_text(const std::vector<PlannedPoint>& points, const std::optional
       return fmt::format("{:.1f} %", 100 * share_of(outcome.time));
     });
   }
-  return fmt::format("{}{}{}\n", text, notes(points.front()), advice_on(points, sweep));
+  return fmt::format("{}{}{}\n", text, notes(points.back()), advice_on(points, sweep));
 }
 
 }  // namespace cli

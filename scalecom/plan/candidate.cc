@@ -103,6 +103,22 @@ std::string placed(const std::string& spec, const Network& network) {
   return network.per_node > 1 && can && methods::make(spec)->divides() ? grouped : spec;
 }
 
+// As Candidate::dense_first_layer. Layers too small to be compressed do not come to much.
+double dense_first_layer_of(const std::vector<layout::Layout>& buckets) {
+  double all = 0;
+  double first = 0;
+  bool compresses = false;
+  for (const layout::Layout& bucket : buckets) {
+    for (const layout::Slice& slice : bucket.slices()) {
+      const auto length = static_cast<double>(slice.length);
+      all += length;
+      if (!slice.dense()) compresses = true;
+      if (slice.dense() && slice.shape.size() > 1) first = std::max(first, length);
+    }
+  }
+  return compresses ? first / all : 0;
+}
+
 }  // namespace
 
 Candidate::Candidate(const Setting& setting, const std::string& spec)
@@ -113,8 +129,9 @@ Candidate::Candidate(const Setting& setting, const std::string& spec)
   const auto method = methods::make(spec_);
   const std::string own = methods::without_groups(method->spec());
   const layout::RatePlan rates(tensors_of(setting.model, setting.batch), method->rate_policy());
+  std::vector<layout::Layout> layouts;
   for (const Bucket& bucket : cut_buckets(setting.model, setting.bucket_bytes)) {
-    const layout::Layout layout = rates.bucket(bucket.tensors);
+    const layout::Layout& layout = layouts.emplace_back(rates.bucket(bucket.tensors));
     const double elements =
         static_cast<double>(layout.elements()) / (grouped_ ? network_.per_node : 1);
     const auto compress = setting.kernels.seconds(own, elements);
@@ -124,6 +141,7 @@ Candidate::Candidate(const Setting& setting, const std::string& spec)
     moved_.inside += works_.back().levels.inside;
     moved_.between += works_.back().levels.between;
   }
+  if (method->rate_policy().first_layer_dense) dense_first_layer_ = dense_first_layer_of(layouts);
 }
 
 double Candidate::sent_between() const {

@@ -20,6 +20,10 @@ class Candidate {
   /// Bytes of them that leave the node, of a worker in the mean where it shares one.
   double sent_between() const;
 
+  /// The share of the parameters that are the first layer's, where a method that compresses others
+  /// sends that one dense; else 0.
+  double dense_first_layer() const { return dense_first_layer_; }
+
   StepTime time() const { return time_over(network_); }
   /// The step where a node has so many bytes a second to others.
   StepTime time(double bandwidth) const;
@@ -40,6 +44,7 @@ class Candidate {
   StepParts compute_;  // without buckets
   std::vector<Work> works_;
   methods::LevelTraffic moved_;
+  double dense_first_layer_ = 0;
 };
 
 }  // namespace scalecom::plan

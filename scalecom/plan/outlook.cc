@@ -44,6 +44,15 @@ std::string note_on(const Candidate& candidate, const Kernels& kernels) {
   return core::join(notes, "; ");
 }
 
+// Of a model that begins with a large embedding, that is most of what remains.
+std::string hint_on(const Candidate& candidate, const Candidate& dense) {
+  const double first = candidate.dense_first_layer();
+  if (first * dense.sent_between() <= candidate.sent_between() / 2) return "";
+  return concat("its first layer, ", std::round(100 * first),
+                " % of the parameters, travels dense and is most of what it sends; with "
+                "first=compressed it would not");
+}
+
 // From where on a method that is faster here is not.
 std::string limit_of(const Outcome& outcome) {
   if (!std::isfinite(outcome.pays_below)) return "it pays at any bandwidth";
@@ -131,6 +140,7 @@ std::vector<Outcome> look_ahead(const Setting& setting, const std::vector<std::s
     outcome.speedup = dense_step / outcome.time.step;
     outcome.pays_below = candidate.spec() == dense.spec() ? 0 : break_even(dense, candidate);
     outcome.note = note_on(candidate, setting.kernels);
+    outcome.hint = hint_on(candidate, dense);
     outcomes.push_back(std::move(outcome));
   }
   return outcomes;

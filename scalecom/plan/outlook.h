@@ -46,7 +46,8 @@ struct Outcome {
   /// none. A method of fewer hops and more bytes than dense has none, and can be faster all the
   /// same where the bandwidth is high.
   double pays_below = 0;
-  std::string note;  ///< what a reader has to know; mostly empty
+  std::string note;  ///< why the figures may be wrong; mostly empty
+  std::string hint;  ///< what would make it send much less; mostly empty
 };
 
 /// The outcomes of the methods, in their order. Where workers share nodes, a method that can work

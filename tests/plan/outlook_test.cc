@@ -252,6 +252,21 @@ TEST(Outlook, KernelsThatWereNotMeasuredAreSaidToBe) {
   EXPECT_EQ(least.note, "what it sends depends on the gradient: this is the least");
 }
 
+TEST(Outlook, ALargeFirstLayerThatTravelsDenseIsHintedAt) {
+  Setting one = setting(64, 1e9);
+  EXPECT_EQ(outcome_of(one, kScaleCom).hint, "") << "9,408 of 25.6 million parameters";
+  one.model = built_in_model("gpt2");
+  EXPECT_NE(outcome_of(one, kScaleCom).hint.find("31 % of the parameters"), std::string::npos)
+      << outcome_of(one, kScaleCom).hint;
+  EXPECT_NE(advise(look_ahead(one, {"dense", kScaleCom})).find("Use scalecom"), std::string::npos);
+  for (const std::string none :
+       {"dense", "half", "scalecom,first=compressed", "powersgd,rank=4", "topk,rate=10"}) {
+    EXPECT_EQ(outcome_of(one, none).hint, "") << none;
+  }
+  one.network.workers = 1;
+  EXPECT_EQ(outcome_of(one, kScaleCom).hint, "");
+}
+
 TEST(Outlook, OneWorkerAndOneNodeWork) {
   EXPECT_EQ(outcome_of(setting(1, 1e9), "dense").time.comm, 0);
   EXPECT_EQ(outcome_of(setting(1, 1e9), kScaleCom).effective_rate, 1);
