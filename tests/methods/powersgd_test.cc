@@ -293,7 +293,8 @@ TEST(PowerSgd, NoInfinityGetsIntoAMemory) {
       for (std::size_t r = 0; r < 3 && step < 3; ++r) gradients[r][7] = scale * huge[r];
       world.reduce(gradients, layout);
       for (int r = 0; r < 3; ++r) {
-        for (const float held : copies_of(world.method(r)).at("m")) {
+        const std::vector<float> memory = copies_of(world.method(r)).at("m");
+        for (const float held : memory) {
           ASSERT_TRUE(std::isfinite(held)) << "rank " << r << ", step " << step << ", " << scale;
         }
       }
