@@ -17,7 +17,7 @@ constexpr std::int64_t kMostElements = 12;  // of a tensor, or of a part
 
 // A whole tensor or a part of one, whose key may say other elements than it has.
 std::string name_of(Input& input) {
-  const std::string tensor(1, static_cast<char>(input.number('a', 'c')));
+  std::string tensor(1, static_cast<char>(input.number('a', 'c')));
   if (input.number(0, 3) == 0) return tensor;
   const std::int64_t first = input.number(0, 2 * kMostElements);
   const std::int64_t end = first + input.number(0, kMostElements);
