@@ -103,20 +103,20 @@ std::string placed(const std::string& spec, const Network& network) {
   return network.per_node > 1 && can && methods::make(spec)->divides() ? grouped : spec;
 }
 
-// As Candidate::dense_first_layer. Layers too small to be compressed do not come to much.
-double dense_first_layer_of(const std::vector<layout::Layout>& buckets) {
+// As Candidate::dense_first_layer.
+double dense_first_layer_of(const std::vector<layout::Tensor>& model, layout::RatePolicy policy) {
+  const auto first = std::find_if(model.begin(), model.end(),
+                                  [](const auto& tensor) { return tensor.shape.size() > 1; });
+  if (first == model.end()) return 0;
+  const auto is_dense = [&] {
+    return layout::RatePlan(model, policy).rate_of(first->name) <= layout::kDense;
+  };
+  if (!is_dense()) return 0;
+  policy.first_layer_dense = false;
+  if (is_dense()) return 0;
   double all = 0;
-  double first = 0;
-  bool compresses = false;
-  for (const layout::Layout& bucket : buckets) {
-    for (const layout::Slice& slice : bucket.slices()) {
-      const auto length = static_cast<double>(slice.length);
-      all += length;
-      if (!slice.dense()) compresses = true;
-      if (slice.dense() && slice.shape.size() > 1) first = std::max(first, length);
-    }
-  }
-  return compresses ? first / all : 0;
+  for (const layout::Tensor& tensor : model) all += static_cast<double>(tensor.elements());
+  return static_cast<double>(first->elements()) / all;
 }
 
 }  // namespace
@@ -128,10 +128,10 @@ Candidate::Candidate(const Setting& setting, const std::string& spec)
       compute_(computing(setting)) {
   const auto method = methods::make(spec_);
   const std::string own = methods::without_groups(method->spec());
-  const layout::RatePlan rates(tensors_of(setting.model, setting.batch), method->rate_policy());
-  std::vector<layout::Layout> layouts;
+  const std::vector<layout::Tensor> tensors = tensors_of(setting.model, setting.batch);
+  const layout::RatePlan rates(tensors, method->rate_policy());
   for (const Bucket& bucket : cut_buckets(setting.model, setting.bucket_bytes)) {
-    const layout::Layout& layout = layouts.emplace_back(rates.bucket(bucket.tensors));
+    const layout::Layout layout = rates.bucket(bucket.tensors);
     const double elements =
         static_cast<double>(layout.elements()) / (grouped_ ? network_.per_node : 1);
     const auto compress = setting.kernels.seconds(own, elements);
@@ -141,7 +141,7 @@ Candidate::Candidate(const Setting& setting, const std::string& spec)
     moved_.inside += works_.back().levels.inside;
     moved_.between += works_.back().levels.between;
   }
-  if (method->rate_policy().first_layer_dense) dense_first_layer_ = dense_first_layer_of(layouts);
+  dense_first_layer_ = dense_first_layer_of(tensors, method->rate_policy());
 }
 
 double Candidate::sent_between() const {

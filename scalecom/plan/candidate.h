@@ -20,8 +20,8 @@ class Candidate {
   /// Bytes of them that leave the node, of a worker in the mean where it shares one.
   double sent_between() const;
 
-  /// The share of the parameters that are the first layer's, where a method that compresses others
-  /// sends that one dense; else 0.
+  /// The share of the parameters that are the first layer's, where that travels dense for no other
+  /// reason than being the first; else 0.
   double dense_first_layer() const { return dense_first_layer_; }
 
   StepTime time() const { return time_over(network_); }

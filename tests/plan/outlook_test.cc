@@ -263,6 +263,11 @@ TEST(Outlook, ALargeFirstLayerThatTravelsDenseIsHintedAt) {
        {"dense", "half", "scalecom,first=compressed", "powersgd,rank=4", "topk,rate=10"}) {
     EXPECT_EQ(outcome_of(one, none).hint, "") << none;
   }
+  // What a pattern has dense, first=compressed would not change.
+  for (const std::string named :
+       {"scalecom,rates=wte*:dense", "scalecom,rates=wte*:25;h.*:dense"}) {
+    EXPECT_EQ(outcome_of(one, named).hint, "") << named;
+  }
   one.network.workers = 1;
   EXPECT_EQ(outcome_of(one, kScaleCom).hint, "");
 }
